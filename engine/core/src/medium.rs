@@ -1,0 +1,72 @@
+//! Port for a medium that keeps bytes: a file, memory, or a fault injector in tests.
+//!
+//! A write is durable once a later [`Medium::sync`] returned; until then a power cut may keep any
+//! part of it.
+
+/// A random-access array of bytes.
+///
+/// Methods take `&self` because a storage engine reads from several threads; implementations bring
+/// their own locking where the device needs it.
+pub trait Medium: Send + Sync {
+    /// Length in bytes.
+    ///
+    /// # Errors
+    /// [`MediumError`], when the device doesn't answer.
+    fn len(&self) -> Result<u64, MediumError>;
+
+    /// Whether the medium holds nothing.
+    ///
+    /// # Errors
+    /// As [`Medium::len`].
+    fn is_empty(&self) -> Result<bool, MediumError> {
+        self.len().map(|len| len == 0)
+    }
+
+    /// Reads exactly `out.len()` bytes from `offset`.
+    ///
+    /// # Errors
+    /// [`MediumError::OutOfRange`] past the end.
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), MediumError>;
+
+    /// Writes all of `bytes` at `offset`, growing the medium where needed.
+    ///
+    /// # Errors
+    /// [`MediumError::Full`] when there is no room; part of `bytes` may have been written.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError>;
+
+    /// Cuts or extends (with zeros) to `len` bytes.
+    ///
+    /// # Errors
+    /// As [`Medium::write_at`].
+    fn set_len(&self, len: u64) -> Result<(), MediumError>;
+
+    /// Makes everything written so far survive a power cut.
+    ///
+    /// # Errors
+    /// [`MediumError`]; what was written since the last sync may be lost then.
+    fn sync(&self) -> Result<(), MediumError>;
+}
+
+/// What went wrong on a medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MediumError {
+    /// No room for the write.
+    #[error("no space left on the device: free some, then try again; nothing accepted is lost")]
+    Full,
+    /// The file can't be opened or written by this user.
+    #[error("permission denied: check the owner and mode of the data directory")]
+    Denied,
+    /// A read past the end.
+    #[error("read past the end of the medium: the file was cut short")]
+    OutOfRange,
+    /// The medium was switched off by a fault injector.
+    #[error("the medium lost power")]
+    PowerCut,
+    /// Anything else, with the system's error number.
+    #[error("input/output error {errno} on the device: check its health and the system log")]
+    Device {
+        /// The operating system's error number; 0 when it gave none.
+        errno: i32,
+    },
+}

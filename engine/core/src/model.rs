@@ -1,0 +1,159 @@
+//! Port for a chat model: llama.cpp in production, a scripted one in tests.
+//!
+//! The port is poll-based, so that core needs no executor: a reply is a stream of [`Event`]s that
+//! ends with [`Event::Finished`] or an error.
+
+use core::task::{Context, Poll};
+
+use crate::token::Token;
+
+/// What a model is used for. Each role decodes on its own sequence of one KV cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ModelRole {
+    /// Answers the user.
+    Main,
+    /// Summarises what leaves the window.
+    Compactor,
+    /// Works out what the user is after.
+    Inferrer,
+}
+
+/// Facts about a loaded model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelFacts {
+    /// Tokens the context can hold.
+    pub n_ctx: u32,
+    /// SHA-256 over what changes token ids or logits: the weights file.
+    pub fingerprint: [u8; 32],
+}
+
+/// How the next token is chosen. A field at its neutral value switches that stage off.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// 0 picks the likeliest token; above, logits are divided by it. 0.0 to 5.0.
+    pub temperature: f32,
+    /// Keep the `top_k` likeliest tokens; 0 keeps all.
+    pub top_k: u32,
+    /// Keep the smallest set whose probability reaches it; 1.0 keeps all.
+    pub top_p: f32,
+    /// Keep tokens at least `min_p` times as likely as the likeliest; 0.0 keeps all.
+    pub min_p: f32,
+    /// Divide the logits of recent tokens by it; 1.0 changes nothing.
+    pub repeat_penalty: f32,
+    /// How many recent tokens the penalty looks at.
+    pub repeat_last_n: u32,
+    /// Seed of the random choice; the same seed, prompt and build give the same reply.
+    pub seed: u32,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self {
+            temperature: 0.7,
+            top_k: 40,
+            top_p: 0.95,
+            min_p: 0.05,
+            repeat_penalty: 1.1,
+            repeat_last_n: 64,
+            seed: 0,
+        }
+    }
+}
+
+/// One piece of work for a model.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// On whose sequence.
+    pub role: ModelRole,
+    /// The whole prompt; the model reuses the longest prefix its cache holds already.
+    pub prompt: &'a [Token],
+    /// Most tokens to generate, at least 1.
+    pub max_tokens: u32,
+    /// How to choose tokens.
+    pub sampling: Sampling,
+    /// GBNF grammar the reply must follow, with root rule `root`.
+    pub grammar: Option<&'a str>,
+}
+
+/// Why a reply ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finish {
+    /// The model ended its turn.
+    Stop,
+    /// `max_tokens` was reached.
+    Length,
+    /// [`Reply::cancel`] was called.
+    Cancelled,
+}
+
+impl Finish {
+    /// The name on the wire: `stop`, `length` or `cancelled`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What happens during a reply, in this order: `Prefilled` once, `Piece` any number of times,
+/// `Finished` once. A cancelled reply may go straight to `Finished`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event<B> {
+    /// The prompt is in the cache; the first token comes next.
+    Prefilled {
+        /// Prompt tokens that were in the cache already.
+        reused: u32,
+        /// Prompt tokens decoded for this request.
+        prefilled: u32,
+    },
+    /// One generated token. The bytes of consecutive pieces join to the reply; one piece may hold
+    /// part of a character.
+    Piece {
+        /// Its id.
+        token: Token,
+        /// Its bytes; empty for a special token.
+        bytes: B,
+    },
+    /// The end.
+    Finished(Finish),
+}
+
+/// A model that can be asked for replies.
+pub trait ChatModel {
+    /// A reply in progress.
+    type Reply: Reply<Error = Self::Error>;
+    /// Why a reply can't be started or fails midway.
+    type Error: core::error::Error + 'static;
+
+    /// What was loaded.
+    fn facts(&self) -> ModelFacts;
+
+    /// Starts a reply. Replies wait for each other; one for [`ModelRole::Main`] goes before
+    /// waiting companions and preempts a running one between two tokens.
+    ///
+    /// # Errors
+    /// When the request can't be met: a prompt that doesn't fit, a bad grammar, a model that
+    /// stopped.
+    fn start(&self, request: Request<'_>) -> Result<Self::Reply, Self::Error>;
+}
+
+/// A reply in progress. Dropping it cancels it.
+pub trait Reply: Unpin {
+    /// Bytes of one piece.
+    type Bytes: AsRef<[u8]>;
+    /// See [`ChatModel::Error`].
+    type Error: core::error::Error + 'static;
+
+    /// Next event; `None` after [`Event::Finished`] or an error.
+    fn poll_event(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Event<Self::Bytes>, Self::Error>>>;
+
+    /// Asks the model to stop within one decode batch; [`Event::Finished`] follows.
+    fn cancel(&self);
+}

@@ -1,0 +1,132 @@
+//! Messages of a prompt, and the port that turns them into exactly the tokens a model decodes.
+
+use crate::token::{TokenBuf, TokenBytes};
+
+/// Who speaks in a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Role {
+    /// Instructions that hold for the whole conversation.
+    System,
+    /// The person, or the program that speaks for one.
+    User,
+    /// The model.
+    Assistant,
+}
+
+impl Role {
+    /// The name chat templates use.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// Text made of up to [`Content::MAX_PARTS`] borrowed parts that are read as one.
+///
+/// Lets a shortened message be shown (head, marker, tail) without copying it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Content<'a> {
+    parts: [&'a str; 4],
+}
+
+impl<'a> Content<'a> {
+    /// Most parts one content can have.
+    pub const MAX_PARTS: usize = 4;
+
+    /// Content of exactly these parts, in this order; unused ones are empty.
+    pub const fn from_parts(parts: [&'a str; 4]) -> Self {
+        Self { parts }
+    }
+
+    /// The parts in order.
+    pub fn parts(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.parts.iter().copied().filter(|part| !part.is_empty())
+    }
+
+    /// Length in bytes of UTF-8.
+    pub fn len(&self) -> usize {
+        self.parts.iter().fold(0, |sum, part| part.len().saturating_add(sum))
+    }
+
+    /// Whether there is no text.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl<'a> From<&'a str> for Content<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::from_parts([text, "", "", ""])
+    }
+}
+
+/// One message as the model is to see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said. It is data: text in it that spells a special token stays text.
+    pub content: Content<'a>,
+    /// For a reply this very model generated: its token ids, which are used as they are in place of
+    /// tokenising `content` again, so that the KV cache stays valid. Empty otherwise.
+    pub tokens: TokenBytes<'a>,
+}
+
+impl<'a> Message<'a> {
+    /// A message whose content is to be tokenised.
+    pub fn new(role: Role, content: impl Into<Content<'a>>) -> Self {
+        Self { role, content: content.into(), tokens: TokenBytes::new(&[]) }
+    }
+}
+
+/// Turns messages into the token run that is decoded, and counts text.
+///
+/// What is counted is what is decoded: an implementation has one path for both. It must be
+/// deterministic, and a run must be stable: the run of a longer conversation begins with the run of
+/// a shorter one up to the end of their last common message, unless the chat template itself
+/// renders the past differently.
+pub trait PromptEncoder {
+    /// Why a prompt couldn't be encoded.
+    type Error: core::error::Error;
+
+    /// Appends to `out` the run of `messages`, followed by what the template puts before a reply.
+    /// `ends[i]` receives the length of the run up to the end of message `i`; when `ends` is
+    /// shorter than `messages`, the rest isn't reported.
+    ///
+    /// # Errors
+    /// [`EncodeError::Full`] when the run doesn't fit into `out`; [`EncodeError::Encoder`] when the
+    /// template refuses the messages.
+    fn encode(
+        &mut self,
+        messages: &[Message<'_>],
+        out: &mut TokenBuf<'_>,
+        ends: &mut [usize],
+    ) -> Result<(), EncodeError<Self::Error>>;
+
+    /// Number of tokens of `content` by itself. Stops early and returns a number above `limit` once
+    /// it is certain that the count exceeds `limit`, so that a huge text costs no more than a large
+    /// one.
+    ///
+    /// # Errors
+    /// [`EncodeError::Encoder`] when the tokenizer fails.
+    fn count(
+        &mut self,
+        content: &Content<'_>,
+        limit: usize,
+    ) -> Result<usize, EncodeError<Self::Error>>;
+}
+
+/// Why [`PromptEncoder`] gave no run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError<E> {
+    /// The run is longer than the buffer.
+    #[error("the prompt doesn't fit into the token buffer")]
+    Full,
+    /// The template or the tokenizer failed.
+    #[error(transparent)]
+    Encoder(#[from] E),
+}
