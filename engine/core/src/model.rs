@@ -149,6 +149,7 @@ pub trait Reply: Unpin {
     type Error: core::error::Error + 'static;
 
     /// Next event; `None` after [`Event::Finished`] or an error.
+    #[allow(clippy::type_complexity, reason = "the shape every stream has")]
     fn poll_event(
         &mut self,
         cx: &mut Context<'_>,
