@@ -35,9 +35,15 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod assemble;
+pub mod budget;
 pub mod id;
 pub mod medium;
 pub mod model;
 pub mod prompt;
+pub mod receipt;
+pub mod shorten;
+#[cfg(test)]
+mod testing;
 pub mod time;
 pub mod token;

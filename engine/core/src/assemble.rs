@@ -1,0 +1,308 @@
+//! Slot assembly: which messages a prompt holds, within a budget, in caller-provided buffers.
+//!
+//! A prompt is the system message, whole turns of history from some turn on, and the newest
+//! message. The run that is counted is the run that is decoded: the encoder is asked for the whole
+//! prompt, and while that doesn't fit, the oldest turns leave. They leave in bulk, so that the
+//! prefix then stays the same for many turns and the KV cache stays useful.
+//!
+//! Guarantees, for every input: tokens of the prompt + reply reserve + companion reserve <= n_ctx;
+//! the system message and the newest message are always there; turns are whole; history begins with
+//! a user message; every turn left out is counted in the receipt.
+
+use crate::budget::Budget;
+use crate::id::TurnSeq;
+use crate::prompt::{Content, EncodeError, Message, PromptEncoder, Role};
+use crate::receipt::{Block, BlockName, Omission, Omitted, Receipt};
+use crate::shorten::Shown;
+use crate::token::{Token, TokenBuf, TokenBytes};
+
+/// An earlier turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'a> {
+    /// Its number.
+    pub seq: TurnSeq,
+    /// What the user said.
+    pub user: &'a Shown<'a>,
+    /// What the model answered; `None` when it never did, which the prompt then says.
+    pub reply: Option<PastReply<'a>>,
+    /// Tokens the turn takes in a prompt, by an earlier count. An estimate is enough: it only saves
+    /// encoding what can't fit.
+    pub cost: usize,
+}
+
+/// A reply in history.
+#[derive(Clone, Copy, Debug)]
+pub struct PastReply<'a> {
+    /// Its text.
+    pub text: &'a str,
+    /// Its ids, if the model that is loaded generated it; else empty.
+    pub tokens: TokenBytes<'a>,
+}
+
+/// What a prompt is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The system message; empty for none.
+    pub system: &'a str,
+    /// Earlier turns, oldest first.
+    pub history: &'a [Turn<'a>],
+    /// Oldest turn of the previous prompt of this conversation: history starts there again, so that
+    /// its prefix is stable, until the window is full. `None` considers every turn.
+    pub keep_from: Option<TurnSeq>,
+    /// The newest message.
+    pub message: &'a Shown<'a>,
+}
+
+/// Buffers for [`assemble`]. `messages` and `ends` need two entries for each turn of history and
+/// two more; with fewer, older turns are left out. `tokens` needs [`Budget::prompt_limit`] entries.
+#[derive(Debug)]
+pub struct Scratch<'s, 'a> {
+    /// Messages of the prompt, in order.
+    pub messages: &'s mut [Message<'a>],
+    /// End of each message in the run.
+    pub ends: &'s mut [usize],
+    /// The run.
+    pub tokens: &'s mut [Token],
+}
+
+/// An assembled prompt.
+#[derive(Debug)]
+pub struct Slot<'s> {
+    /// Exactly what the model is to decode.
+    pub tokens: &'s [Token],
+    /// Its account; the fields about decoding are 0 until the turn ran.
+    pub receipt: Receipt,
+}
+
+/// Assembles a prompt.
+///
+/// # Errors
+/// See [`AssembleError`]; nothing is cut to avoid one.
+pub fn assemble<'s, 'a, E: PromptEncoder>(
+    budget: &Budget,
+    encoder: &mut E,
+    input: &Input<'a>,
+    scratch: Scratch<'s, 'a>,
+) -> Result<Slot<'s>, AssembleError<E::Error>> {
+    let limit = usize::try_from(budget.prompt_limit()).unwrap_or(usize::MAX);
+    let Scratch { messages, ends, tokens } = scratch;
+    let room = messages.len().min(ends.len());
+    if tokens.len() < limit || room < 2 {
+        return Err(AssembleError::Scratch);
+    }
+    check_system(budget, encoder, input.system)?;
+    let mut fixed = Draft { messages, ends, run: TokenBuf::new(first(tokens, limit)) };
+    fixed.fill(encoder, input, &[]).map_err(|error| too_long(error, limit))?;
+    let pool = limit.saturating_sub(fixed.run.len());
+    let mut history = start(input, pool, room.saturating_sub(2) / 2);
+    let account = loop {
+        let mut draft = Draft { messages, ends, run: TokenBuf::new(first(tokens, limit)) };
+        match draft.fill(encoder, input, history) {
+            Ok(account) => break account,
+            Err(EncodeError::Full) if !history.is_empty() => history = without_oldest(history),
+            Err(error) => return Err(too_long(error, limit)),
+        }
+    };
+    let receipt = receipt(budget, input, history, &account);
+    Ok(Slot { tokens: first(tokens, account.total), receipt })
+}
+
+/// Why no prompt could be assembled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AssembleError<E> {
+    /// The system message is over its ceiling. It is never cut.
+    #[error(
+        "the system prompt is longer than the {ceiling} tokens it can have in this window: \
+         shorten it or ask for a larger window"
+    )]
+    SystemTooLong {
+        /// Most tokens of text it can have.
+        ceiling: u32,
+    },
+    /// System message and newest message alone exceed the window.
+    #[error(
+        "the system prompt and the message don't fit into the {limit} tokens of the prompt: \
+         ask for a larger window"
+    )]
+    MessageTooLong {
+        /// Most tokens a prompt can have.
+        limit: usize,
+    },
+    /// A buffer in [`Scratch`] is too small for any prompt.
+    #[error("the buffers for assembling a prompt are too small")]
+    Scratch,
+    /// The template or the tokenizer failed.
+    #[error(transparent)]
+    Encoder(E),
+}
+
+/// The reply that stands in a prompt for one that was never given: templates want roles to
+/// alternate, and an empty reply would teach the model to say nothing.
+pub const NO_REPLY: &str = "(This message was not answered: the answer was interrupted.)";
+
+/// One attempt at a prompt.
+struct Draft<'d, 'a> {
+    messages: &'d mut [Message<'a>],
+    ends: &'d mut [usize],
+    run: TokenBuf<'d>,
+}
+
+/// Lengths in tokens: of the run up to the end of the system message, of history, and of all.
+struct Account {
+    system: usize,
+    history: usize,
+    total: usize,
+}
+
+impl<'a> Draft<'_, 'a> {
+    fn fill<E: PromptEncoder>(
+        &mut self,
+        encoder: &mut E,
+        input: &Input<'a>,
+        history: &'a [Turn<'a>],
+    ) -> Result<Account, EncodeError<E::Error>> {
+        let system = (!input.system.is_empty()).then(|| Message::new(Role::System, input.system));
+        let message = Message::new(Role::User, input.message.content());
+        let all = system.into_iter().chain(history.iter().flat_map(pair)).chain([message]);
+        let mut count = 0_usize;
+        for (slot, message) in self.messages.iter_mut().zip(all) {
+            *slot = message;
+            count = count.saturating_add(1);
+        }
+        self.ends.fill(0);
+        encoder.encode(first_ref(self.messages, count), &mut self.run, self.ends)?;
+        let end_of = |messages: usize| {
+            let last = messages.checked_sub(1).and_then(|i| self.ends.get(i)).copied();
+            last.unwrap_or(0)
+        };
+        let system = end_of(usize::from(system.is_some()));
+        let before_message = end_of(count.saturating_sub(1));
+        Ok(Account {
+            system,
+            history: before_message.saturating_sub(system),
+            total: self.run.len(),
+        })
+    }
+}
+
+/// The two messages of an earlier turn.
+fn pair<'a>(turn: &'a Turn<'a>) -> [Message<'a>; 2] {
+    let user = Message::new(Role::User, turn.user.content());
+    let reply = turn.reply.unwrap_or(PastReply { text: NO_REPLY, tokens: TokenBytes::default() });
+    let content = Content::from(reply.text);
+    [user, Message { role: Role::Assistant, content, tokens: reply.tokens }]
+}
+
+fn check_system<E: PromptEncoder>(
+    budget: &Budget,
+    encoder: &mut E,
+    system: &str,
+) -> Result<(), AssembleError<E::Error>> {
+    let ceiling = budget.system_text();
+    let limit = usize::try_from(ceiling).unwrap_or(usize::MAX);
+    match encoder.count(&Content::from(system), limit) {
+        Ok(tokens) if tokens <= limit => Ok(()),
+        Ok(_) | Err(EncodeError::Full) => Err(AssembleError::SystemTooLong { ceiling }),
+        Err(EncodeError::Encoder(error)) => Err(AssembleError::Encoder(error)),
+    }
+}
+
+/// The turns to begin with: from `keep_from` on if they fit into `pool` tokens, else the newest
+/// that fill [`REFILL`] of it, at most `room` turns.
+fn start<'a>(input: &Input<'a>, pool: usize, room: usize) -> &'a [Turn<'a>] {
+    let history = input.history;
+    let kept = input.keep_from.map_or(0, |seq| history.partition_point(|turn| turn.seq < seq));
+    let kept = kept.max(history.len().saturating_sub(room));
+    let candidates = history.get(kept..).unwrap_or(&[]);
+    let total = candidates.iter().fold(0_usize, |sum, turn| sum.saturating_add(turn.cost));
+    if total <= pool { candidates } else { newest(candidates, refill(pool)) }
+}
+
+/// The newest turns whose costs add up to at most `room`.
+fn newest<'a>(turns: &'a [Turn<'a>], room: usize) -> &'a [Turn<'a>] {
+    let mut left = room;
+    let fitting = turns.iter().rev().take_while(|turn| {
+        let fits = turn.cost <= left;
+        left = left.saturating_sub(turn.cost);
+        fits
+    });
+    let count = fitting.count();
+    turns.get(turns.len().saturating_sub(count)..).unwrap_or(&[])
+}
+
+/// Without the oldest eighth, at least one turn.
+fn without_oldest<'a>(turns: &'a [Turn<'a>]) -> &'a [Turn<'a>] {
+    turns.get((turns.len() / 8).max(1)..).unwrap_or(&[])
+}
+
+fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &Account) -> Receipt {
+    let message = account.total.saturating_sub(account.system).saturating_sub(account.history);
+    let others = tokens(account.system).saturating_add(tokens(message));
+    let block = |name, used: usize, ceiling| Block { name, tokens: tokens(used), ceiling };
+    let mut receipt = Receipt {
+        n_ctx: budget.n_ctx,
+        prompt_tokens: tokens(account.total),
+        reused_tokens: 0,
+        prefilled_tokens: 0,
+        reply_tokens: 0,
+        reply_reserve: budget.reply_reserve,
+        companion_reserve: budget.companion_reserve,
+        history_from: history.first().map(|turn| turn.seq),
+        blocks: heapless::Vec::new(),
+        omitted: heapless::Vec::new(),
+    };
+    let rest = budget.prompt_limit().saturating_sub(others);
+    for part in [
+        block(BlockName::System, account.system, budget.system),
+        block(BlockName::History, account.history, rest),
+        block(BlockName::Message, message, budget.message),
+    ] {
+        // Three parts, room for four.
+        let _ = receipt.blocks.push(part);
+    }
+    let old = input.history.len().saturating_sub(history.len());
+    let middles = history.iter().fold(0_usize, |sum, t| sum.saturating_add(t.user.left_out()));
+    for (what, count) in [
+        (Omitted::OldTurns, old),
+        (Omitted::HistoryMiddle, middles),
+        (Omitted::MessageMiddle, input.message.left_out()),
+    ] {
+        if count > 0 {
+            // Three kinds, room for four.
+            let _ =
+                receipt.omitted.push(Omission { what, count: u64::try_from(count).unwrap_or(0) });
+        }
+    }
+    receipt
+}
+
+fn too_long<E>(error: EncodeError<E>, limit: usize) -> AssembleError<E> {
+    match error {
+        EncodeError::Full => AssembleError::MessageTooLong { limit },
+        EncodeError::Encoder(error) => AssembleError::Encoder(error),
+    }
+}
+
+/// Share of the pool that is filled again when history had to give way: five eighths.
+const fn refill(pool: usize) -> usize {
+    (pool / 8).saturating_mul(5)
+}
+
+/// A count of tokens; a window is a `u32`, so no count exceeds it.
+fn tokens(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn first<T>(slice: &mut [T], count: usize) -> &mut [T] {
+    let count = count.min(slice.len());
+    slice.split_at_mut_checked(count).map_or(&mut [], |(front, _)| front)
+}
+
+fn first_ref<T>(slice: &[T], count: usize) -> &[T] {
+    slice.get(..count).unwrap_or(slice)
+}
+
+#[cfg(test)]
+#[path = "assemble_tests.rs"]
+mod tests;

@@ -1,0 +1,188 @@
+//! Assembly with one token a byte, where every length can be predicted.
+
+use std::string::{String, ToString};
+use std::vec;
+use std::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::shorten::shorten;
+use crate::testing::{BEGIN, ByteEncoder, CLOSE, OPEN};
+
+/// Everything a test wants to know of a prompt, free of borrows.
+struct Seen {
+    messages: Vec<(i32, String)>,
+    receipt: Receipt,
+}
+
+fn see(
+    window: u32,
+    system: &str,
+    turns: &[(String, Option<String>)],
+    message: &str,
+    keep_from: Option<TurnSeq>,
+) -> Result<Seen, AssembleError<core::convert::Infallible>> {
+    let budget = Budget::for_window(window).unwrap();
+    let limit = budget.message_text() as usize;
+    let users: Vec<_> =
+        turns.iter().map(|(user, _)| shorten(&mut ByteEncoder, user, limit).unwrap()).collect();
+    let history: Vec<_> = users
+        .iter()
+        .zip(turns)
+        .zip(1..)
+        .map(|((user, (_, reply)), seq)| Turn {
+            seq,
+            user,
+            reply: reply.as_deref().map(|text| PastReply { text, tokens: TokenBytes::default() }),
+            cost: user.content().len() + reply.as_ref().map_or(NO_REPLY.len(), String::len) + 6,
+        })
+        .collect();
+    let message = shorten(&mut ByteEncoder, message, limit).unwrap();
+    let input = Input { system, history: &history, keep_from, message: &message };
+    let mut messages = vec![Message::new(Role::User, ""); 2 * turns.len() + 2];
+    let mut ends = vec![0; messages.len()];
+    let mut tokens = vec![Token(0); budget.prompt_limit() as usize];
+    let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
+    let slot = assemble(&budget, &mut ByteEncoder, &input, scratch)?;
+    let total = slot.receipt.prompt_tokens + budget.reply_reserve + budget.companion_reserve;
+    assert!(total <= window, "{total} of {window}");
+    assert_eq!(slot.tokens.len(), slot.receipt.prompt_tokens as usize);
+    let blocks: u32 = slot.receipt.blocks.iter().map(|block| block.tokens).sum();
+    assert_eq!(blocks, slot.receipt.prompt_tokens);
+    Ok(Seen { messages: decode(slot.tokens), receipt: slot.receipt })
+}
+
+fn decode(tokens: &[Token]) -> Vec<(i32, String)> {
+    assert_eq!(tokens[0], Token(BEGIN));
+    let (last, body) = tokens[1..].split_last().unwrap();
+    assert_eq!(*last, Token(OPEN));
+    body.split_inclusive(|token| *token == Token(CLOSE))
+        .map(|part| {
+            let bytes = part[2..part.len() - 1].iter().map(|token| token.0 as u8).collect();
+            (part[1].0, String::from_utf8(bytes).unwrap())
+        })
+        .collect()
+}
+
+fn talk(turns: usize, bytes: usize) -> Vec<(String, Option<String>)> {
+    (0..turns)
+        .map(|i| (std::format!("{i} {}", "u".repeat(bytes)), Some("r".repeat(bytes))))
+        .collect()
+}
+
+#[test]
+fn everything_is_there_while_it_fits() {
+    let seen = see(2_048, "be kind", &talk(3, 50), "hello", None).unwrap();
+    assert_eq!(seen.messages.len(), 8);
+    assert_eq!(seen.messages[0].1, "be kind");
+    assert_eq!(seen.messages[7].1, "hello");
+    assert_eq!(seen.receipt.history_from, Some(1));
+    assert!(seen.receipt.omitted.is_empty());
+}
+
+#[test]
+fn an_unanswered_turn_is_shown_with_a_note() {
+    let turns = [("lost?".to_string(), None)];
+    let seen = see(2_048, "", &turns, "hello", None).unwrap();
+    let texts: Vec<_> = seen.messages.iter().map(|(_, text)| text.as_str()).collect();
+    assert_eq!(texts, ["lost?", NO_REPLY, "hello"]);
+}
+
+#[test]
+fn a_full_window_drops_in_bulk_and_then_stays() {
+    let turns = talk(40, 40);
+    let full = see(2_048, "s", &turns[..30], "hello", Some(1)).unwrap();
+    let from = full.receipt.history_from.unwrap();
+    assert!(from > 1);
+    for n in 31..34 {
+        let later = see(2_048, "s", &turns[..n], "hello", Some(from)).unwrap();
+        assert_eq!(later.receipt.history_from, Some(from), "after {n} turns");
+    }
+}
+
+#[test]
+fn wrong_costs_only_cost_time() {
+    let user = Shown::whole("uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
+    let history: Vec<_> =
+        (1..=200).map(|seq| Turn { seq, user: &user, reply: None, cost: 0 }).collect();
+    let budget = Budget::for_window(2_048).unwrap();
+    let message = Shown::whole("hello");
+    let input = Input { system: "s", history: &history, keep_from: None, message: &message };
+    let mut messages = vec![Message::new(Role::User, ""); 402];
+    let (mut ends, mut tokens) = (vec![0; 402], vec![Token(0); 2_048]);
+    let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
+    let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
+    assert!(slot.tokens.len() <= budget.prompt_limit() as usize);
+    assert!(slot.receipt.blocks[1].tokens > 0);
+}
+
+#[test]
+fn a_long_system_prompt_is_refused_not_cut() {
+    let refused = see(2_048, &"s".repeat(385), &[], "hello", None);
+    assert_eq!(refused.err(), Some(AssembleError::SystemTooLong { ceiling: 384 }));
+}
+
+#[test]
+fn small_buffers_are_an_error_or_a_shorter_history() {
+    let budget = Budget::for_window(2_048).unwrap();
+    let (user, message) = (Shown::whole("u"), Shown::whole("hello"));
+    let history = [1, 2, 3].map(|seq| Turn { seq, user: &user, reply: None, cost: 9 });
+    let input = Input { system: "s", history: &history, keep_from: None, message: &message };
+    for room in 0..8 {
+        let mut messages = vec![Message::new(Role::User, ""); room];
+        let (mut ends, mut tokens) = (vec![0; room], vec![Token(0); 2_048]);
+        let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
+        match assemble(&budget, &mut ByteEncoder, &input, scratch) {
+            Err(error) => assert_eq!((error, room < 2), (AssembleError::Scratch, true)),
+            Ok(slot) => {
+                let left_out = slot.receipt.omitted.first().map_or(0, |o| o.count as usize);
+                assert_eq!(left_out, 3 - (room - 2) / 2);
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_prompt_keeps_the_guarantees(
+        window in 2_048_u32..9_000,
+        system in "[a-z ]{0,300}",
+        turns in prop::collection::vec(("\\PC{0,300}", prop::option::of("\\PC{0,300}")), 0..60),
+        message in "\\PC{0,80}|[a-z]{2000,4000}",
+        keep_from in prop::option::of(0_u64..70),
+    ) {
+        let seen = see(window, &system, &turns, &message, keep_from).unwrap();
+        let system_shown = usize::from(!system.is_empty());
+        if system_shown == 1 {
+            prop_assert_eq!(&seen.messages[0], &(2_000, system));
+        }
+        let (last, before) = seen.messages.split_last().unwrap();
+        prop_assert_eq!(last.0, 2_001);
+        match Budget::for_window(window).unwrap().message_text() as usize {
+            limit if message.len() <= limit => prop_assert_eq!(&last.1, &message),
+            limit => {
+                prop_assert!(last.1.len() <= limit);
+                prop_assert!(last.1.starts_with(&message[..limit / 4]));
+                prop_assert!(last.1.ends_with(&message[message.len() - limit / 8..]));
+                prop_assert!(seen.receipt.omitted.iter().any(|o| o.what == Omitted::MessageMiddle));
+            }
+        }
+        let history = &before[system_shown..];
+        prop_assert_eq!(history.len() % 2, 0, "whole turns");
+        for (i, (role, _)) in history.iter().enumerate() {
+            prop_assert_eq!(*role, 2_001 + (i % 2) as i32, "history starts with the user");
+        }
+        let shown = history.len() / 2;
+        let left_out = seen.receipt.omitted.iter().find(|o| o.what == Omitted::OldTurns);
+        prop_assert_eq!(left_out.map_or(0, |o| o.count as usize), turns.len() - shown);
+        for (pair, (user, reply)) in
+            history.chunks(2).zip(&turns[turns.len() - shown..])
+        {
+            if user.len() <= 500 {
+                prop_assert_eq!(&pair[0].1, user);
+            }
+            prop_assert_eq!(&pair[1].1, reply.as_deref().unwrap_or(NO_REPLY));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! How a window is divided between what the model reads and what it may write.
+//!
+//! A profile gives every block a ceiling in tokens of the loaded model. Ceilings are limits, not
+//! allotments: history takes whatever the other blocks leave, and never less than
+//! [`Budget::history_floor`]. Profiles for 2K, 8K, 16K and 32K windows are constants whose sums are
+//! checked while compiling; windows between are interpolated, larger ones keep the ceilings of 32K
+//! and give the rest to history.
+//!
+//! ```
+//! use garret_core::budget::Budget;
+//! let budget = Budget::for_window(8_192)?;
+//! assert_eq!(budget.prompt_limit(), 8_192 - 1_024 - 512);
+//! # Ok::<(), garret_core::budget::BudgetError>(())
+//! ```
+
+/// A division of one window, in tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budget {
+    /// The whole window.
+    pub n_ctx: u32,
+    /// Most that the system message may take.
+    pub system: u32,
+    /// Most that the newest message may take; a longer one is shown in part.
+    pub message: u32,
+    /// What history gets when every other block is at its ceiling.
+    pub history_floor: u32,
+    /// Kept free for the reply, which therefore has at most this many tokens.
+    pub reply_reserve: u32,
+    /// Kept free for a companion that forks the conversation.
+    pub companion_reserve: u32,
+}
+
+impl Budget {
+    /// Smallest window there is a budget for, in tokens.
+    pub const MIN_WINDOW: u32 = 2_048;
+
+    /// The division of a window of `n_ctx` tokens.
+    ///
+    /// # Errors
+    /// [`BudgetError::WindowTooSmall`] under [`Budget::MIN_WINDOW`].
+    pub fn for_window(n_ctx: u32) -> Result<Self, BudgetError> {
+        if n_ctx < Self::MIN_WINDOW {
+            return Err(BudgetError::WindowTooSmall { n_ctx });
+        }
+        let (below, above) = neighbours(n_ctx);
+        let between = |pick: fn(&Self) -> u32| interpolate(n_ctx, below, above, pick);
+        Ok(Self {
+            n_ctx,
+            system: between(|b| b.system),
+            message: between(|b| b.message),
+            history_floor: 0,
+            reply_reserve: between(|b| b.reply_reserve),
+            companion_reserve: between(|b| b.companion_reserve),
+        }
+        .with_rest_to_history())
+    }
+
+    /// The same window with `tokens` kept for the reply; what that takes or frees is history's.
+    ///
+    /// # Errors
+    /// [`BudgetError::ReplyTooLong`] when history would lose its whole floor, and
+    /// [`BudgetError::NoReply`] for 0.
+    pub fn with_reply_reserve(self, tokens: u32) -> Result<Self, BudgetError> {
+        let most = self.reply_reserve.saturating_add(self.history_floor);
+        if tokens == 0 {
+            return Err(BudgetError::NoReply);
+        }
+        if tokens > most {
+            return Err(BudgetError::ReplyTooLong { asked: tokens, most, n_ctx: self.n_ctx });
+        }
+        Ok(Self { reply_reserve: tokens, ..self }.with_rest_to_history())
+    }
+
+    /// Most tokens a prompt may have: the window without the reserves.
+    pub const fn prompt_limit(&self) -> u32 {
+        self.n_ctx.saturating_sub(self.reply_reserve).saturating_sub(self.companion_reserve)
+    }
+
+    /// Most tokens of text, without the template's scaffolding, that the newest message may have.
+    pub const fn message_text(&self) -> u32 {
+        self.message.saturating_sub(SCAFFOLD)
+    }
+
+    /// Most tokens of text, without the template's scaffolding, that the system message may have.
+    pub const fn system_text(&self) -> u32 {
+        self.system.saturating_sub(SCAFFOLD)
+    }
+
+    const fn with_rest_to_history(self) -> Self {
+        let taken = self.system.saturating_add(self.message);
+        Self { history_floor: self.prompt_limit().saturating_sub(taken), ..self }
+    }
+
+    const fn sum(&self) -> u32 {
+        self.system
+            .saturating_add(self.message)
+            .saturating_add(self.history_floor)
+            .saturating_add(self.reply_reserve)
+            .saturating_add(self.companion_reserve)
+    }
+}
+
+/// Why there is no budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BudgetError {
+    /// Under [`Budget::MIN_WINDOW`].
+    #[error("a window of {n_ctx} tokens is too small: Garret needs at least 2048 (--window)")]
+    WindowTooSmall {
+        /// Tokens asked for.
+        n_ctx: u32,
+    },
+    /// The reply would leave nothing for history.
+    #[error(
+        "a reply of {asked} tokens doesn't fit into a window of {n_ctx}: \
+         ask for at most {most} (--max-tokens) or a larger window (--window)"
+    )]
+    ReplyTooLong {
+        /// Tokens asked for.
+        asked: u32,
+        /// Most that can be had.
+        most: u32,
+        /// The window.
+        n_ctx: u32,
+    },
+    /// A reply of no tokens.
+    #[error("a reply needs at least 1 token (--max-tokens)")]
+    NoReply,
+}
+
+/// The two profiles between which `n_ctx` lies; twice the same one beyond the last.
+fn neighbours(n_ctx: u32) -> (&'static Budget, &'static Budget) {
+    let [k2, k8, k16, k32] = &PROFILES;
+    match n_ctx {
+        _ if n_ctx < k8.n_ctx => (k2, k8),
+        _ if n_ctx < k16.n_ctx => (k8, k16),
+        _ if n_ctx < k32.n_ctx => (k16, k32),
+        _ => (k32, k32),
+    }
+}
+
+/// Linear between the two profiles, rounded down, so that a sum of parts never exceeds the window.
+fn interpolate(n_ctx: u32, below: &Budget, above: &Budget, pick: fn(&Budget) -> u32) -> u32 {
+    let (low, high) = (pick(below), pick(above));
+    let width = above.n_ctx.saturating_sub(below.n_ctx);
+    let into = n_ctx.saturating_sub(below.n_ctx).min(width);
+    let rise = u64::from(high.saturating_sub(low)).saturating_mul(u64::from(into));
+    let rise = rise.checked_div(u64::from(width)).unwrap_or(0);
+    low.saturating_add(u32::try_from(rise).unwrap_or(0))
+}
+
+/// Room left within a block's ceiling for the template's scaffolding around the text.
+const SCAFFOLD: u32 = 64;
+
+/// Windows with a profile of their own, ascending.
+const PROFILES: [Budget; 4] = [
+    Budget {
+        n_ctx: 2_048,
+        system: 448,
+        message: 640,
+        history_floor: 320,
+        reply_reserve: 512,
+        companion_reserve: 128,
+    },
+    Budget {
+        n_ctx: 8_192,
+        system: 1_536,
+        message: 2_560,
+        history_floor: 2_560,
+        reply_reserve: 1_024,
+        companion_reserve: 512,
+    },
+    Budget {
+        n_ctx: 16_384,
+        system: 2_560,
+        message: 5_120,
+        history_floor: 5_632,
+        reply_reserve: 2_048,
+        companion_reserve: 1_024,
+    },
+    Budget {
+        n_ctx: 32_768,
+        system: 4_096,
+        message: 10_240,
+        history_floor: 12_288,
+        reply_reserve: 4_096,
+        companion_reserve: 2_048,
+    },
+];
+
+const _: () = {
+    let [k2, k8, k16, k32] = &PROFILES;
+    assert!(k2.n_ctx == Budget::MIN_WINDOW && k2.sum() == k2.n_ctx && k2.system > SCAFFOLD);
+    assert!(k8.n_ctx > k2.n_ctx && k8.sum() == k8.n_ctx);
+    assert!(k16.n_ctx > k8.n_ctx && k16.sum() == k16.n_ctx);
+    assert!(k32.n_ctx > k16.n_ctx && k32.sum() == k32.n_ctx);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_profile_is_what_its_window_gets() {
+        for profile in PROFILES {
+            assert_eq!(Budget::for_window(profile.n_ctx), Ok(profile));
+        }
+    }
+
+    #[test]
+    fn a_window_under_2k_is_refused() {
+        let refused = Budget::for_window(2_047);
+        assert_eq!(refused, Err(BudgetError::WindowTooSmall { n_ctx: 2_047 }));
+    }
+
+    proptest! {
+        #[test]
+        fn parts_fill_the_window_exactly(n_ctx in 2_048_u32..=1_000_000) {
+            let budget = Budget::for_window(n_ctx).unwrap();
+            prop_assert_eq!(budget.sum(), n_ctx);
+            prop_assert!(budget.history_floor * 100 >= n_ctx * 15);
+        }
+
+        #[test]
+        fn a_larger_window_shrinks_no_part(n_ctx in 2_048_u32..200_000, more in 1_u32..5_000) {
+            let (small, large) =
+                (Budget::for_window(n_ctx).unwrap(), Budget::for_window(n_ctx + more).unwrap());
+            prop_assert!(small.system <= large.system && small.message <= large.message);
+            prop_assert!(small.reply_reserve <= large.reply_reserve);
+        }
+
+        #[test]
+        fn a_reply_reserve_is_met_or_refused(n_ctx in 2_048_u32..100_000, reply in 0_u32..100_000) {
+            let budget = Budget::for_window(n_ctx).unwrap();
+            match budget.with_reply_reserve(reply) {
+                Ok(changed) => {
+                    prop_assert_eq!(changed.reply_reserve, reply);
+                    prop_assert_eq!(changed.sum(), n_ctx);
+                }
+                Err(BudgetError::NoReply) => prop_assert_eq!(reply, 0),
+                Err(_) => prop_assert!(reply > budget.reply_reserve + budget.history_floor),
+            }
+        }
+    }
+}

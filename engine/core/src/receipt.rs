@@ -1,0 +1,112 @@
+//! What one turn cost, block by block, and what was left out of the prompt and why.
+//!
+//! The tokens of all blocks add up to exactly [`Receipt::prompt_tokens`], and every turn or
+//! character that is stored but not shown appears in [`Receipt::omitted`].
+
+use heapless::Vec;
+
+use crate::id::TurnSeq;
+
+/// Account of one turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    /// The window, in tokens.
+    pub n_ctx: u32,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Prompt tokens found in the KV cache.
+    pub reused_tokens: u32,
+    /// Prompt tokens decoded for this turn.
+    pub prefilled_tokens: u32,
+    /// Tokens generated.
+    pub reply_tokens: u32,
+    /// Tokens kept free for the reply.
+    pub reply_reserve: u32,
+    /// Tokens kept free for a companion.
+    pub companion_reserve: u32,
+    /// Oldest earlier turn in the prompt; `None` when there is none.
+    pub history_from: Option<TurnSeq>,
+    /// The parts of the prompt in order.
+    pub blocks: Vec<Block, 4>,
+    /// What the prompt doesn't show.
+    pub omitted: Vec<Omission, 4>,
+}
+
+/// One part of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Which part.
+    pub name: BlockName,
+    /// Tokens it takes, the template's scaffolding included.
+    pub tokens: u32,
+    /// Most tokens it could have taken.
+    pub ceiling: u32,
+}
+
+/// The parts of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BlockName {
+    /// The system message.
+    System,
+    /// Earlier turns.
+    History,
+    /// The newest message and the opening of the reply.
+    Message,
+}
+
+impl BlockName {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::History => "history",
+            Self::Message => "message",
+        }
+    }
+}
+
+/// Something stored that the prompt doesn't show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Omission {
+    /// What, and why.
+    pub what: Omitted,
+    /// How many.
+    pub count: u64,
+}
+
+/// Kinds of omission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Omitted {
+    /// Whole turns, the oldest ones.
+    OldTurns,
+    /// Characters from the middle of the newest message.
+    MessageMiddle,
+    /// Characters from the middle of messages in history.
+    HistoryMiddle,
+}
+
+impl Omitted {
+    /// The unit of the count.
+    pub const fn what(self) -> &'static str {
+        match self {
+            Self::OldTurns => "turns",
+            Self::MessageMiddle => "characters of the message",
+            Self::HistoryMiddle => "characters of earlier messages",
+        }
+    }
+
+    /// The reason.
+    pub const fn why(self) -> &'static str {
+        match self {
+            Self::OldTurns => "the oldest turns no longer fit into the window; they are stored",
+            Self::MessageMiddle => {
+                "the message is longer than its ceiling: head and tail are shown, it is stored whole"
+            }
+            Self::HistoryMiddle => {
+                "messages longer than their ceiling: head and tail are shown, they are stored whole"
+            }
+        }
+    }
+}
