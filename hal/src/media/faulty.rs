@@ -1,0 +1,420 @@
+//! A medium that fails on purpose, and what a power cut may leave of it.
+
+use super::{RamMedium, bytes, end_of};
+use crate::mix::SplitMix64;
+use garret_core::medium::{Medium, MediumError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes that a device writes whole or not at all.
+pub const SECTOR: usize = 512;
+
+/// When a [`FaultyMedium`] fails. The default is never.
+///
+/// Limits count from the creation of the medium. Power goes as soon as the first of them is
+/// reached: what reached it took effect, everything later returns [`MediumError::PowerCut`]. So a
+/// limit of 0 is a medium that was never on, and trying every limit up to a workload's total visits
+/// every moment at which the power can go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Faults {
+    /// Lose power when this many bytes were written. A write that would go beyond is torn: it leaves
+    /// the bytes up to the limit and returns [`MediumError::PowerCut`].
+    pub cut_after_bytes: Option<u64>,
+    /// Lose power after this many operations (writes of at least one byte, length changes, syncs).
+    pub cut_after_ops: Option<u64>,
+    /// Lose power after this many syncs.
+    pub cut_after_syncs: Option<u64>,
+    /// The most bytes the medium holds. A write that would grow it further leaves what fits, as a
+    /// file system does, and returns [`MediumError::Full`].
+    pub capacity: Option<u64>,
+}
+
+/// One recorded operation, as it took effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// `bytes` were written at `offset`; only the part that was written, where it was torn or cut
+    /// by a full medium.
+    Write {
+        /// Where.
+        offset: u64,
+        /// What; at least one byte.
+        bytes: Vec<u8>,
+    },
+    /// The length became this many bytes.
+    SetLen(u64),
+    /// All before it is durable.
+    Sync,
+}
+
+/// Memory that records every operation, loses power or fills up when told to, and tells what a
+/// device may hold afterwards.
+///
+/// A clone is another handle on the same medium, so a test keeps one while a store owns another.
+///
+/// # What a power cut leaves
+/// Everything before the last completed sync survives. What came after it is decided by a seed,
+/// independently for each part:
+/// - each piece of a write, split at multiples of [`SECTOR`];
+/// - the growth of the medium by a write, which may survive as zeros without the write's bytes;
+/// - each [`Medium::set_len`].
+///
+/// The survivors are applied in the order in which they were issued. Seed 0 keeps nothing and seed 1
+/// everything; any other keeps a share that is itself drawn from the seed, between 1/16 and 15/16.
+/// This is harsher than most file systems, which write a sector in the state of some moment, so that
+/// of two writes into one sector the later never survives alone.
+///
+/// # Crash proofs
+/// Run the workload once per limit and reopen from [`FaultyMedium::image_after_cut`], or run it once
+/// and visit every moment of its [`Recording`], which is much faster.
+///
+/// ```
+/// use garret_core::medium::{Medium, MediumError};
+/// use garret_hal::media::{Faults, FaultyMedium};
+///
+/// let medium = FaultyMedium::new(Faults { cut_after_bytes: Some(10), ..Faults::default() });
+/// let device = medium.clone(); // what a store would own
+/// device.write_at(0, b"kept")?;
+/// device.sync()?;
+/// assert_eq!(device.write_at(4, b"torn away"), Err(MediumError::PowerCut));
+/// assert_eq!(device.sync(), Err(MediumError::PowerCut));
+///
+/// assert_eq!(medium.durable_image(), b"kept");
+/// assert_eq!(medium.image_after_cut(1), b"kepttorn a");
+/// let after_reboot = FaultyMedium::with_image(medium.image_after_cut(7), Faults::default());
+/// assert!(after_reboot.len()? >= 4);
+/// # Ok::<(), MediumError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct FaultyMedium {
+    state: Arc<Mutex<State>>,
+}
+
+impl FaultyMedium {
+    /// An empty medium with `faults`.
+    pub fn new(faults: Faults) -> Self {
+        Self::with_image(Vec::new(), faults)
+    }
+
+    /// A medium that durably holds `image`, as a device does after a reboot, with `faults`.
+    pub fn with_image(image: Vec<u8>, faults: Faults) -> Self {
+        let state = State {
+            faults,
+            data: image.clone(),
+            durable: image.clone(),
+            recording: Recording { base: image, ops: Vec::new() },
+            durable_ops: 0,
+            syncs: 0,
+            bytes_written: 0,
+        };
+        Self { state: Arc::new(Mutex::new(state)) }
+    }
+
+    /// Replaces the faults, for example to make room on a full medium or to cut the power now
+    /// (`cut_after_ops: Some(0)`). Limits still count from the creation of the medium.
+    pub fn set_faults(&self, faults: Faults) {
+        self.state().faults = faults;
+    }
+
+    /// Whether the power is on.
+    pub fn has_power(&self) -> bool {
+        self.state().powered().is_ok()
+    }
+
+    /// Operations that took effect so far.
+    pub fn ops(&self) -> u64 {
+        count(self.state().recording.ops.len())
+    }
+
+    /// Syncs that took effect so far.
+    pub fn syncs(&self) -> u64 {
+        self.state().syncs
+    }
+
+    /// Bytes written so far; bytes written twice count twice.
+    pub fn bytes_written(&self) -> u64 {
+        self.state().bytes_written
+    }
+
+    /// What the running program sees, unsynced writes included; readable even without power.
+    pub fn image(&self) -> Vec<u8> {
+        self.state().data.clone()
+    }
+
+    /// What the last sync made durable: what a power cut leaves at least of what was acknowledged.
+    pub fn durable_image(&self) -> Vec<u8> {
+        self.state().durable.clone()
+    }
+
+    /// What the device may hold after the power cut, or after one at this moment while the power is
+    /// on. The same seed gives the same image.
+    pub fn image_after_cut(&self, seed: u64) -> Vec<u8> {
+        let state = self.state();
+        let mut image = state.durable.clone();
+        let unsynced = state.recording.ops.get(state.durable_ops..).unwrap_or_default();
+        leave_some(&mut image, unsynced, None, &mut Fate::new(seed));
+        image
+    }
+
+    /// A copy of all that happened so far.
+    pub fn recording(&self) -> Recording {
+        self.state().recording.clone()
+    }
+
+    // No code panics while it holds the lock, so a poisoned one still guards whole data.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Medium for FaultyMedium {
+    fn len(&self) -> Result<u64, MediumError> {
+        let state = self.state();
+        state.powered()?;
+        Ok(count(state.data.len()))
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), MediumError> {
+        let state = self.state();
+        state.powered()?;
+        bytes::read(&state.data, offset, out)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.state().write(offset, bytes)
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), MediumError> {
+        self.state().set_len(len)
+    }
+
+    fn sync(&self) -> Result<(), MediumError> {
+        self.state().sync()
+    }
+}
+
+/// All that happened to a [`FaultyMedium`]: enough to tell what a power cut at any moment leaves,
+/// without running the workload again.
+///
+/// ```
+/// use garret_core::medium::Medium;
+/// use garret_hal::media::{Faults, FaultyMedium};
+///
+/// let medium = FaultyMedium::new(Faults::default());
+/// medium.write_at(0, b"first")?;
+/// medium.sync()?;
+/// medium.write_at(0, b"other")?;
+///
+/// let recording = medium.recording();
+/// for cut in recording.cuts(1) {
+///     let image = recording.image_after_cut(cut, 1);
+///     assert!(cut.ops < 2 || image.len() == 5, "what was synced can't be cut short");
+/// }
+/// # Ok::<(), garret_core::medium::MediumError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    base: Vec<u8>,
+    ops: Vec<Op>,
+}
+
+/// A moment in a [`Recording`] at which the power goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cut {
+    /// Operations that took effect before it.
+    pub ops: usize,
+    /// Bytes that the write after them had written; 0 where the next operation isn't a write.
+    pub torn: usize,
+}
+
+impl Recording {
+    /// The operations in order.
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// The moments at which the power can go, in order: before and after every operation, and within
+    /// every write after each `stride` bytes (1 is every byte; 0 counts as 1).
+    pub fn cuts(&self, stride: usize) -> impl Iterator<Item = Cut> + '_ {
+        let last = Cut { ops: self.ops.len(), torn: 0 };
+        let within = move |(ops, op): (usize, &Op)| {
+            let len = if let Op::Write { bytes, .. } = op { bytes.len() } else { 1 };
+            (0..len).step_by(stride.max(1)).map(move |torn| Cut { ops, torn })
+        };
+        self.ops.iter().enumerate().flat_map(within).chain([last])
+    }
+
+    /// What the device may hold after a power cut at `cut`, as [`FaultyMedium`] describes. A moment
+    /// past the end of the recording or of a write is that end.
+    pub fn image_after_cut(&self, cut: Cut, seed: u64) -> Vec<u8> {
+        let (done, rest) = self.ops.split_at(cut.ops.min(self.ops.len()));
+        let (durable, unsynced) = done.split_at(synced(done));
+        let mut image = self.base.clone();
+        leave_some(&mut image, durable, None, &mut Fate::All);
+        let torn = match rest.first() {
+            Some(Op::Write { offset, bytes }) if cut.torn > 0 => {
+                Some((*offset, bytes.get(..cut.torn).unwrap_or(bytes)))
+            }
+            _ => None,
+        };
+        leave_some(&mut image, unsynced, torn, &mut Fate::new(seed));
+        image
+    }
+
+    /// A medium that holds what was there when the recording began.
+    pub fn base(&self) -> RamMedium {
+        RamMedium::from_bytes(self.base.clone())
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    faults: Faults,
+    /// What the program sees.
+    data: Vec<u8>,
+    /// `data` at the last sync.
+    durable: Vec<u8>,
+    recording: Recording,
+    /// Operations of the recording that `durable` holds.
+    durable_ops: usize,
+    syncs: u64,
+    bytes_written: u64,
+}
+
+impl State {
+    fn powered(&self) -> Result<(), MediumError> {
+        let reached = |limit: Option<u64>, now: u64| limit.is_some_and(|limit| now >= limit);
+        let cut = reached(self.faults.cut_after_bytes, self.bytes_written)
+            || reached(self.faults.cut_after_ops, count(self.recording.ops.len()))
+            || reached(self.faults.cut_after_syncs, self.syncs);
+        if cut { Err(MediumError::PowerCut) } else { Ok(()) }
+    }
+
+    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.powered()?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        end_of(offset, bytes.len()).ok_or(MediumError::Full)?;
+        let fits = self.room_at(offset);
+        let before_cut = self.faults.cut_after_bytes.map(|cut| cut - self.bytes_written);
+        let part = bytes.get(..to_usize(fits.min(before_cut.unwrap_or(u64::MAX)))).unwrap_or(bytes);
+        if !part.is_empty() {
+            bytes::write(&mut self.data, offset, part)?;
+            self.bytes_written += count(part.len());
+            self.recording.ops.push(Op::Write { offset, bytes: part.to_vec() });
+        }
+        if part.len() == bytes.len() {
+            return Ok(());
+        }
+        self.powered().and(Err(MediumError::Full))
+    }
+
+    /// Bytes that can be written from `offset` on before the medium is full.
+    fn room_at(&self, offset: u64) -> u64 {
+        let capacity = self.faults.capacity.unwrap_or(u64::MAX);
+        capacity.max(count(self.data.len())).saturating_sub(offset)
+    }
+
+    fn set_len(&mut self, len: u64) -> Result<(), MediumError> {
+        self.powered()?;
+        let grows = len > count(self.data.len());
+        if grows && self.faults.capacity.is_some_and(|capacity| len > capacity) {
+            return Err(MediumError::Full);
+        }
+        bytes::set_len(&mut self.data, len)?;
+        self.recording.ops.push(Op::SetLen(len));
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), MediumError> {
+        self.powered()?;
+        self.recording.ops.push(Op::Sync);
+        self.syncs += 1;
+        let unsynced = self.recording.ops.get(self.durable_ops..).unwrap_or_default();
+        leave_some(&mut self.durable, unsynced, None, &mut Fate::All);
+        self.durable_ops = self.recording.ops.len();
+        Ok(())
+    }
+}
+
+/// Which parts of what was never synced survive.
+enum Fate {
+    None,
+    All,
+    /// Each part with a chance of `keep` in 16.
+    Some {
+        mix: SplitMix64,
+        keep: u64,
+    },
+}
+
+impl Fate {
+    fn new(seed: u64) -> Self {
+        match seed {
+            0 => Self::None,
+            1 => Self::All,
+            _ => {
+                let mut mix = SplitMix64::new(seed);
+                let keep = 1 + mix.next() % 15;
+                Self::Some { mix, keep }
+            }
+        }
+    }
+
+    fn survives(&mut self) -> bool {
+        match self {
+            Self::None => false,
+            Self::All => true,
+            Self::Some { mix, keep } => mix.next() % 16 < *keep,
+        }
+    }
+}
+
+/// Applies to `image` what survives of `ops` and of a last, `torn` write.
+fn leave_some(image: &mut Vec<u8>, ops: &[Op], torn: Option<(u64, &[u8])>, fate: &mut Fate) {
+    for op in ops {
+        match op {
+            Op::Write { offset, bytes } => leave_pieces(image, *offset, bytes, fate),
+            Op::SetLen(len) if fate.survives() => image.resize(to_usize(*len), 0),
+            Op::SetLen(_) | Op::Sync => {}
+        }
+    }
+    if let Some((offset, bytes)) = torn {
+        leave_pieces(image, offset, bytes, fate);
+    }
+}
+
+fn leave_pieces(image: &mut Vec<u8>, offset: u64, mut bytes: &[u8], fate: &mut Fate) {
+    let mut at = to_usize(offset);
+    let grown = at + bytes.len();
+    if grown > image.len() && fate.survives() {
+        image.resize(grown, 0);
+    }
+    while !bytes.is_empty() {
+        let (piece, rest) = bytes.split_at(bytes.len().min(SECTOR - at % SECTOR));
+        if fate.survives() {
+            image.resize(image.len().max(at + piece.len()), 0);
+            image[at..at + piece.len()].copy_from_slice(piece);
+        }
+        at += piece.len();
+        bytes = rest;
+    }
+}
+
+/// How many of `ops` the last sync among them covers.
+fn synced(ops: &[Op]) -> usize {
+    ops.iter().rposition(|op| *op == Op::Sync).map_or(0, |last| last + 1)
+}
+
+// On every platform that Rust supports a usize fits a u64; the offsets that come back were lengths
+// of vectors.
+fn count(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}
+
+fn to_usize(n: u64) -> usize {
+    usize::try_from(n).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+#[path = "faulty_tests.rs"]
+mod tests;
