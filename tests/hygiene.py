@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Checks of the tree itself, run by tests/run.sh.
+
+    python3 hygiene.py files      names at the top, ASCII text, length of source files
+    python3 hygiene.py licences   every dependency's licence, as Cargo.lock resolves them
+
+Prints each fault on a line and exits with 1 if there was any.
+"""
+import fnmatch
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TOP_LEVEL = {"Cargo.toml", "Cargo.lock", "engine", "llm-local", "storage", "hal", "examples",
+             "bench", "tests", "README.md", "LICENSE", "CHANGELOG.md"}
+LONGEST = 800
+# Test data may hold any bytes: other scripts, broken UTF-8, old database files.
+DATA = ["*/fixtures/*", "*/testdata/*", "*/proptest-regressions/*"]
+# Tests may be long: a table of cases is easier to read in one piece.
+TESTS = ["tests/*", "*/tests/*", "*/tests.rs", "*_tests.rs"]
+
+# Permissive, and compatible with offering the whole under MIT or Apache-2.0.
+ALLOWED = {"0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC0-1.0", "ISC",
+           "MIT", "MIT-0", "Unicode-3.0", "Unlicense", "Zlib"}
+ALLOWED_EXCEPTIONS = {"LLVM-exception"}
+
+
+def tracked():
+    """Files of the tree: git's list in a clone, all but build output in an unpacked archive."""
+    if (ROOT / ".git").exists():
+        listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others",
+                                 "--exclude-standard"], check=True, stdout=subprocess.PIPE)
+        names = listed.stdout.decode().split("\0")
+        return sorted(n for n in names if n and (ROOT / n).is_file())
+    return sorted(os.path.relpath(path, ROOT) for path in ROOT.rglob("*")
+                  if path.is_file() and path.relative_to(ROOT).parts[0] != "target")
+
+
+def matches(name, patterns):
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def faults_of_file(name):
+    top = name.split("/", 1)[0]
+    if not top.startswith(".") and top not in TOP_LEVEL:
+        yield f"{name}: {top} has no place at the top of the tree"
+    if matches(name, DATA):
+        return
+    content = (ROOT / name).read_bytes()
+    lines = content.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line.isascii():
+            yield f"{name}:{number}: not plain ASCII; write an escape such as \\u{{e9}}"
+            break
+    if name.endswith(".rs") and len(lines) - 1 > LONGEST and not matches(name, TESTS):
+        yield f"{name}: {len(lines) - 1} lines; split it, {LONGEST} is the most"
+
+
+def check_files():
+    names = tracked()
+    return [fault for name in names for fault in faults_of_file(name)], f"{len(names)} files"
+
+
+def allowed(expression):
+    """Whether an SPDX expression leaves us a choice that is allowed."""
+    tokens = re.findall(r"[()]|[^\s()]+", expression.replace("/", " OR "))
+    position = 0
+
+    def peek():
+        return tokens[position] if position < len(tokens) else None
+
+    def take():
+        nonlocal position
+        position += 1
+        return tokens[position - 1]
+
+    def either():
+        result = both()
+        while peek() == "OR":
+            take()
+            result = both() or result
+        return result
+
+    def both():
+        result = single()
+        while peek() == "AND":
+            take()
+            result = single() and result
+        return result
+
+    def single():
+        if peek() == "(":
+            take()
+            result = either()
+            return peek() == ")" and take() == ")" and result
+        result = peek() is not None and take() in ALLOWED
+        if peek() == "WITH":
+            take()
+            result = result and peek() is not None and take() in ALLOWED_EXCEPTIONS
+        return result
+
+    return either() and position == len(tokens)
+
+
+def check_licences():
+    command = ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path",
+               str(ROOT / "Cargo.toml")]
+    packages = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    faults = []
+    for package in packages["packages"]:
+        if not allowed(package["license"] or ""):
+            faults.append(f"{package['name']} {package['version']}: licence "
+                          f"{package['license'] or 'not stated'} isn't among the allowed ones")
+    return faults, f"{len(packages['packages'])} packages"
+
+
+def main():
+    checks = {"files": check_files, "licences": check_licences}
+    if len(sys.argv) != 2 or sys.argv[1] not in checks:
+        sys.exit(f"usage: hygiene.py {'|'.join(checks)}")
+    faults, looked_at = checks[sys.argv[1]]()
+    for fault in faults:
+        print(fault)
+    print(f"{sys.argv[1]}: {looked_at}, {len(faults)} faults")
+    sys.exit(1 if faults else 0)
+
+
+if __name__ == "__main__":
+    main()
