@@ -46,6 +46,8 @@ pub struct Input<'a> {
     pub system: &'a str,
     /// Earlier turns, oldest first.
     pub history: &'a [Turn<'a>],
+    /// Turns before those, which the caller knows not to fit; they count as left out.
+    pub older: u64,
     /// Oldest turn of the previous prompt of this conversation: history starts there again, so that
     /// its prefix is stable, until the window is full. `None` considers every turn.
     pub keep_from: Option<TurnSeq>,
@@ -261,17 +263,16 @@ fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &A
         // Three parts, room for four.
         let _ = receipt.blocks.push(part);
     }
-    let old = input.history.len().saturating_sub(history.len());
+    let dropped = input.history.len().saturating_sub(history.len());
     let middles = history.iter().fold(0_usize, |sum, t| sum.saturating_add(t.user.left_out()));
     for (what, count) in [
-        (Omitted::OldTurns, old),
-        (Omitted::HistoryMiddle, middles),
-        (Omitted::MessageMiddle, input.message.left_out()),
+        (Omitted::OldTurns, input.older.saturating_add(wide(dropped))),
+        (Omitted::HistoryMiddle, wide(middles)),
+        (Omitted::MessageMiddle, wide(input.message.left_out())),
     ] {
         if count > 0 {
             // Three kinds, room for four.
-            let _ =
-                receipt.omitted.push(Omission { what, count: u64::try_from(count).unwrap_or(0) });
+            let _ = receipt.omitted.push(Omission { what, count });
         }
     }
     receipt
@@ -292,6 +293,11 @@ const fn refill(pool: usize) -> usize {
 /// A count of tokens; a window is a `u32`, so no count exceeds it.
 fn tokens(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// A count of things in memory, which fits into 64 bits on every machine there is.
+fn wide(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
 }
 
 fn first<T>(slice: &mut [T], count: usize) -> &mut [T] {

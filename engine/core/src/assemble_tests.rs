@@ -39,7 +39,7 @@ fn see(
         })
         .collect();
     let message = shorten(&mut ByteEncoder, message, limit).unwrap();
-    let input = Input { system, history: &history, keep_from, message: &message };
+    let input = Input { system, history: &history, older: 0, keep_from, message: &message };
     let mut messages = vec![Message::new(Role::User, ""); 2 * turns.len() + 2];
     let mut ends = vec![0; messages.len()];
     let mut tokens = vec![Token(0); budget.prompt_limit() as usize];
@@ -108,7 +108,8 @@ fn wrong_costs_only_cost_time() {
         (1..=200).map(|seq| Turn { seq, user: &user, reply: None, cost: 0 }).collect();
     let budget = Budget::for_window(2_048).unwrap();
     let message = Shown::whole("hello");
-    let input = Input { system: "s", history: &history, keep_from: None, message: &message };
+    let input =
+        Input { system: "s", history: &history, older: 0, keep_from: None, message: &message };
     let mut messages = vec![Message::new(Role::User, ""); 402];
     let (mut ends, mut tokens) = (vec![0; 402], vec![Token(0); 2_048]);
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
@@ -128,7 +129,8 @@ fn small_buffers_are_an_error_or_a_shorter_history() {
     let budget = Budget::for_window(2_048).unwrap();
     let (user, message) = (Shown::whole("u"), Shown::whole("hello"));
     let history = [1, 2, 3].map(|seq| Turn { seq, user: &user, reply: None, cost: 9 });
-    let input = Input { system: "s", history: &history, keep_from: None, message: &message };
+    let input =
+        Input { system: "s", history: &history, older: 0, keep_from: None, message: &message };
     for room in 0..8 {
         let mut messages = vec![Message::new(Role::User, ""); room];
         let (mut ends, mut tokens) = (vec![0; room], vec![Token(0); 2_048]);
