@@ -1,9 +1,44 @@
 //! What Garret needs from the machine, behind the ports of `garret-core`.
 //!
-//! [`media`] keeps bytes: a file, memory, or a medium that loses power on purpose.
+//! - [`clock`]: time, with a word on how far it can be believed.
+//! - [`entropy`]: random bytes, from the kernel or from a seed.
+//! - [`media`]: where bytes are kept: a file, memory, or a medium that loses power on purpose.
+//! - [`sensors`]: memory, heat, pressure, disk, processors, board; a scripted fake beside each.
+//! - [`profile`]: settings for the model that suit this machine.
 //!
-//! Linux only.
+//! Everything that decides something is a pure function beside the thin code that asks the kernel, so
+//! a test replays any machine, any power cut and any hour.
+//!
+//! ```
+//! use garret_core::medium::Medium;
+//! use garret_core::time::Clock;
+//! use garret_hal::{clock::SystemClock, media::RamMedium, profile::DeviceProfile, sensors::Machine};
+//!
+//! let machine = Machine::new();
+//! let profile = DeviceProfile::detect(&machine, &machine, &machine);
+//! println!("{}: {} threads, {} tokens", profile.name, profile.threads, profile.window);
+//!
+//! let medium = RamMedium::new();
+//! medium.write_at(0, &SystemClock::new().wall().unix_ms.to_le_bytes())?;
+//! medium.sync()?;
+//! # Ok::<(), garret_core::medium::MediumError>(())
+//! ```
+//!
+//! # Dependencies
+//! - `garret-core`: the ports implemented here.
+//! - `getrandom`: the kernel's random bytes on every Linux, without unsafe code of ours.
+//! - `rustix`: `statvfs`, which the standard library lacks, and names for error numbers.
+//! - `thiserror`: error messages beside the errors.
+//!
+//! Limits: Linux only. Nothing here needs a network, root, or a device file.
 
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod entropy;
 pub mod media;
+pub mod profile;
+pub mod sensors;
 
 mod mix;
+mod tree;
