@@ -1,1 +1,60 @@
-#![allow(missing_docs)]
+//! The conversation log of Garret: what was said, durable before anything else happens.
+//!
+//! One namespace is one file: a redb database of rkyv records that are read where they lie. The
+//! format is in `FORMAT.md`. [`Store`] is the whole interface.
+//!
+//! ```
+//! use garret_core::time::{Confidence, WallTime};
+//! use garret_hal::media::FileMedium;
+//! use garret_storage::{NewReply, Store, StoredFinish};
+//!
+//! # let dir = tempfile::tempdir()?;
+//! # let data_dir = dir.path().join("data");
+//! let store = Store::open(&data_dir, "home", |path| Ok(Box::new(FileMedium::open(path)?)))?;
+//! let kitchen = "kitchen".parse()?;
+//! let at = WallTime { unix_ms: 1_767_225_600_000, confidence: Confidence::Good };
+//!
+//! let turn = store.accept(&kitchen, "My name is Ada.", at)?;
+//! let reply = NewReply {
+//!     text: "Hello, Ada.",
+//!     tokens: &[],
+//!     model_fingerprint: &[0; 32],
+//!     finish: StoredFinish::Stop,
+//!     at,
+//!     receipt: b"what the turn cost",
+//! };
+//! store.reply(&kitchen, turn, reply)?;
+//!
+//! store.with_turns(&kitchen, 1, |turns| {
+//!     assert_eq!(turns[0].user, "My name is Ada.");
+//!     assert_eq!(turns[0].reply.unwrap().text, "Hello, Ada.");
+//! })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What holds, and is tested by cutting the power at every moment of a workload: an acknowledged
+//! write is there afterwards; one that was under way is there whole or not at all.
+//!
+//! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
+//! pages; a commit writes some 30 KB to the device; listing reads every session's record; a delete
+//! leaves the bytes in free pages until they are used again, and files don't shrink.
+
+#![forbid(unsafe_code)]
+
+mod backend;
+mod create;
+mod error;
+mod lock;
+mod name;
+mod open;
+mod read;
+mod record;
+mod store;
+mod table;
+mod view;
+mod write;
+
+pub use error::{OpenError, ReadError, WriteError};
+pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
+pub use store::{MAX_BYTES, Store};
+pub use view::{NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};

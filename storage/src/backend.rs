@@ -1,0 +1,282 @@
+//! redb on a [`Medium`]: the adapter, and the stage that keeps an open from touching the medium.
+//!
+//! redb writes while it opens: a flag, or a repair. The stage holds those writes in memory, in
+//! their order and with their syncs, until the store has its first record to write. So a file that
+//! is refused stays as it was, a full disk can be opened and read, and reading costs no writes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use garret_core::medium::{Medium, MediumError};
+use redb::StorageBackend;
+
+/// One session of redb with a medium. A database that failed is replaced together with its link,
+/// so that nothing the old one still does reaches the medium.
+pub(crate) struct Link {
+    medium: Arc<dyn Medium>,
+    state: Mutex<State>,
+    failure: Mutex<Option<MediumError>>,
+}
+
+enum State {
+    /// Writes stay here.
+    Staged(Stage),
+    /// Writes go to the medium.
+    Live,
+    /// Nothing goes anywhere any more.
+    Cut,
+}
+
+impl Link {
+    /// A staged link whose reader sees the medium as `stage` changes it.
+    pub(crate) fn new(medium: Arc<dyn Medium>, stage: Stage) -> Arc<Self> {
+        Arc::new(Self {
+            medium,
+            state: Mutex::new(State::Staged(stage)),
+            failure: Mutex::new(None),
+        })
+    }
+
+    /// Performs what was staged and sends later writes to the medium directly.
+    ///
+    /// On an error the rest stays staged, reads still see it, and the next call goes on from there.
+    pub(crate) fn go_live(&self) -> Result<(), MediumError> {
+        let mut state = self.state();
+        if let State::Staged(stage) = &mut *state {
+            stage.perform(&*self.medium)?;
+            *state = State::Live;
+        }
+        Ok(())
+    }
+
+    /// Everything a still staged link holds, and nothing afterwards.
+    pub(crate) fn take_image(&self) -> Option<Image> {
+        match std::mem::replace(&mut *self.state(), State::Cut) {
+            State::Staged(stage) => Some(Image { len: stage.len, blocks: stage.blocks }),
+            State::Live | State::Cut => None,
+        }
+    }
+
+    /// Keeps whatever the database does from now on away from the medium.
+    pub(crate) fn cut(&self) {
+        *self.state() = State::Cut;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A panic while it was held can't leave the state torn: it is replaced as a whole, and a
+        // stage drops an operation only after it was performed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The first thing the medium refused since the last [`Link::forget_failure`]. redb doesn't
+    /// always pass on what it was, only that something was.
+    pub(crate) fn failure(&self) -> Option<MediumError> {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Starts to look for failures anew.
+    pub(crate) fn forget_failure(&self) {
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    fn run<T>(
+        &self,
+        act: impl FnOnce(&mut State, &dyn Medium) -> Result<T, MediumError>,
+    ) -> io::Result<T> {
+        let mut state = self.state();
+        if matches!(*state, State::Cut) {
+            return Err(io::Error::other("the store was reopened meanwhile"));
+        }
+        act(&mut state, &*self.medium).map_err(|error| {
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            io::Error::other(error)
+        })
+    }
+}
+
+/// What redb owns: a handle to the link.
+pub(crate) struct Adapter(pub(crate) Arc<Link>);
+
+impl fmt::Debug for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Adapter")
+    }
+}
+
+impl StorageBackend for Adapter {
+    fn len(&self) -> io::Result<u64> {
+        self.0.run(|state, medium| match state {
+            State::Staged(stage) => Ok(stage.len),
+            _ => medium.len(),
+        })
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.run(|state, medium| match state {
+            State::Staged(stage) => stage.read(medium, offset, out),
+            _ => medium.read_at(offset, out),
+        })
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.run(|state, medium| match state {
+            State::Staged(stage) => {
+                stage.set_len(len);
+                Ok(())
+            }
+            _ => medium.set_len(len),
+        })
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.run(|state, medium| match state {
+            State::Staged(stage) => {
+                stage.sync();
+                Ok(())
+            }
+            _ => medium.sync(),
+        })
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.run(|state, medium| match state {
+            State::Staged(stage) => stage.write(medium, offset, data),
+            _ => medium.write_at(offset, data),
+        })
+    }
+}
+
+/// Writes that wait, and the medium's content as it will be after them.
+pub(crate) struct Stage {
+    len: u64,
+    /// How much of the medium still shows: bytes from here on are zeros unless written since.
+    base: u64,
+    blocks: BTreeMap<u64, Box<[u8; BLOCK]>>,
+    waiting: VecDeque<Operation>,
+}
+
+/// Content of a medium that was made in memory; blocks that aren't there are zeros.
+pub(crate) struct Image {
+    pub(crate) len: u64,
+    pub(crate) blocks: BTreeMap<u64, Box<[u8; BLOCK]>>,
+}
+
+pub(crate) enum Operation {
+    Write { offset: u64, bytes: Vec<u8> },
+    SetLen(u64),
+    Sync,
+}
+
+impl Stage {
+    /// Nothing waits on a medium of `len` bytes.
+    pub(crate) fn new(len: u64) -> Self {
+        Self { len, base: len, blocks: BTreeMap::new(), waiting: VecDeque::new() }
+    }
+
+    /// `image` shows, and `waiting` makes the medium so.
+    pub(crate) fn of(image: Image, waiting: VecDeque<Operation>) -> Self {
+        Self { len: image.len, base: 0, blocks: image.blocks, waiting }
+    }
+
+    fn write(&mut self, medium: &dyn Medium, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.len = self.len.max(offset + length(bytes));
+        let mut done = 0;
+        while done < bytes.len() {
+            let (index, within) = locate(offset + length(&bytes[..done]));
+            let take = (BLOCK - within).min(bytes.len() - done);
+            let block = self.block(medium, index)?;
+            block[within..within + take].copy_from_slice(&bytes[done..done + take]);
+            done += take;
+        }
+        self.waiting.push_back(Operation::Write { offset, bytes: bytes.to_vec() });
+        Ok(())
+    }
+
+    fn set_len(&mut self, len: u64) {
+        if len < self.len {
+            self.base = self.base.min(len);
+            let (last, within) = locate(len);
+            self.blocks.split_off(&(last + 1));
+            if let Some(block) = self.blocks.get_mut(&last) {
+                block[within..].fill(0);
+            }
+        }
+        self.len = len;
+        self.waiting.push_back(Operation::SetLen(len));
+    }
+
+    fn sync(&mut self) {
+        self.waiting.push_back(Operation::Sync);
+    }
+
+    fn read(&self, medium: &dyn Medium, offset: u64, out: &mut [u8]) -> Result<(), MediumError> {
+        if offset + length(out) > self.len {
+            return Err(MediumError::OutOfRange);
+        }
+        self.read_base(medium, offset, out)?;
+        let end = offset + length(out);
+        for (index, block) in self.blocks.range(locate(offset).0..=locate(end).0) {
+            let start = index * BLOCK_U64;
+            let (from, to) = (start.max(offset), (start + BLOCK_U64).min(end));
+            if from < to {
+                let source = &block[distance(start, from)..distance(start, to)];
+                out[distance(offset, from)..distance(offset, to)].copy_from_slice(source);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the medium itself has to say about a range, zeros where it was cut or never was.
+    fn read_base(
+        &self,
+        medium: &dyn Medium,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<(), MediumError> {
+        let shown = distance(offset, self.base.clamp(offset, offset + length(out)));
+        let (shown, zeros) = out.split_at_mut(shown);
+        zeros.fill(0);
+        if shown.is_empty() { Ok(()) } else { medium.read_at(offset, shown) }
+    }
+
+    fn block(&mut self, medium: &dyn Medium, index: u64) -> Result<&mut [u8; BLOCK], MediumError> {
+        if !self.blocks.contains_key(&index) {
+            let mut block = Box::new([0; BLOCK]);
+            self.read_base(medium, index * BLOCK_U64, &mut *block)?;
+            self.blocks.insert(index, block);
+        }
+        Ok(self.blocks.entry(index).or_insert_with(|| Box::new([0; BLOCK])))
+    }
+
+    fn perform(&mut self, medium: &dyn Medium) -> Result<(), MediumError> {
+        while let Some(operation) = self.waiting.front() {
+            match operation {
+                Operation::Write { offset, bytes } => medium.write_at(*offset, bytes)?,
+                Operation::SetLen(len) => medium.set_len(*len)?,
+                Operation::Sync => medium.sync()?,
+            }
+            self.waiting.pop_front();
+        }
+        Ok(())
+    }
+}
+
+/// Unit of what a stage remembers, in bytes; redb's page size.
+pub(crate) const BLOCK: usize = 4_096;
+pub(crate) const BLOCK_U64: u64 = 4_096;
+
+/// Block that holds a position, and the position within it.
+fn locate(position: u64) -> (u64, usize) {
+    (position / BLOCK_U64, distance(position / BLOCK_U64 * BLOCK_U64, position))
+}
+
+/// Bytes from `from` to a later position that is within one buffer, so that it fits in memory.
+fn distance(from: u64, to: u64) -> usize {
+    usize::try_from(to - from).unwrap_or(usize::MAX)
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}

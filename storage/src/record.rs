@@ -1,0 +1,217 @@
+//! Records: rkyv archives that are checked and then read where they lie.
+
+use garret_core::id::TurnSeq;
+use garret_core::time::{Confidence, WallTime};
+use garret_core::token::{Token, TokenBytes};
+use rkyv::api::high::{HighSerializer, HighValidator};
+use rkyv::bytecheck::CheckBytes;
+use rkyv::rancor::Error;
+use rkyv::ser::allocator::ArenaHandle;
+use rkyv::util::AlignedVec;
+use rkyv::{Archive, Portable, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use crate::error::Fault;
+use crate::view::{NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};
+
+#[derive(Archive, Serialize)]
+pub(crate) struct SessionRecord {
+    pub(crate) id: String,
+    pub(crate) title: String,
+    pub(crate) number: u64,
+    pub(crate) created_ms: i64,
+    pub(crate) updated_ms: i64,
+    pub(crate) turns: u64,
+    pub(crate) activity: u64,
+}
+
+#[derive(Archive, Serialize)]
+pub(crate) struct TurnRecord {
+    pub(crate) session: u64,
+    pub(crate) seq: u64,
+    pub(crate) accepted_ms: i64,
+    pub(crate) content_hash: [u8; 32],
+    pub(crate) user_text: String,
+    pub(crate) clock_confidence: u8,
+}
+
+#[derive(Archive, Serialize)]
+pub(crate) struct ReplyRecord {
+    pub(crate) session: u64,
+    pub(crate) seq: u64,
+    pub(crate) finished_ms: i64,
+    pub(crate) model_fingerprint: [u8; 32],
+    pub(crate) text: String,
+    pub(crate) tokens: Vec<u8>,
+    pub(crate) finish: u8,
+    pub(crate) clock_confidence: u8,
+}
+
+// The sizes that FORMAT.md promises.
+const _: () = assert!(size_of::<ArchivedSessionRecord>() == 56);
+const _: () = assert!(size_of::<ArchivedTurnRecord>() == 65);
+const _: () = assert!(size_of::<ArchivedReplyRecord>() == 74);
+
+/// The bytes of a record.
+pub(crate) fn encode<R>(record: &R) -> Result<AlignedVec, Fault>
+where
+    R: for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Error>>,
+{
+    rkyv::to_bytes(record).map_err(|error| Fault::Engine(format!("can't encode a record: {error}")))
+}
+
+/// A record where it lies, its bytes checked.
+fn access<'a, R>(
+    bytes: &'a [u8],
+    what: &'static str,
+    key: impl FnOnce() -> String,
+) -> Result<&'a R, Fault>
+where
+    R: Portable + for<'b> CheckBytes<HighValidator<'b, Error>>,
+{
+    rkyv::access::<R, Error>(bytes).map_err(|_| Fault::Damaged { what, key: key() })
+}
+
+impl SessionRecord {
+    /// Reads the record stored under `id`.
+    pub(crate) fn read(id: &str, bytes: &[u8]) -> Result<Self, Fault> {
+        let name = || session_name(id);
+        let record: &ArchivedSessionRecord = access(bytes, "session record", name)?;
+        if record.id.as_str() != id {
+            return Err(damaged("session record (its id isn't its key)", name()));
+        }
+        Ok(Self {
+            id: record.id.as_str().to_owned(),
+            title: record.title.as_str().to_owned(),
+            number: record.number.to_native(),
+            created_ms: record.created_ms.to_native(),
+            updated_ms: record.updated_ms.to_native(),
+            turns: record.turns.to_native(),
+            activity: record.activity.to_native(),
+        })
+    }
+
+    pub(crate) fn into_info(self) -> Result<SessionInfo, Fault> {
+        let Ok(id) = self.id.parse() else {
+            return Err(damaged("session record (its id can't be one)", session_name(&self.id)));
+        };
+        Ok(SessionInfo {
+            id,
+            title: self.title,
+            created_ms: self.created_ms,
+            updated_ms: self.updated_ms,
+            turns: self.turns,
+        })
+    }
+}
+
+impl TurnRecord {
+    pub(crate) fn new(session: u64, seq: TurnSeq, text: &str, at: WallTime) -> Self {
+        Self {
+            session,
+            seq,
+            accepted_ms: at.unix_ms,
+            content_hash: Sha256::digest(text).into(),
+            user_text: text.to_owned(),
+            clock_confidence: byte_of(at.confidence),
+        }
+    }
+
+    /// Shows the record stored under the key of `session` and `seq`, without a reply.
+    pub(crate) fn view(session: u64, seq: TurnSeq, bytes: &[u8]) -> Result<TurnView<'_>, Fault> {
+        let name = || turn_name(session, seq);
+        let record: &ArchivedTurnRecord = access(bytes, "turn record", name)?;
+        if (record.session.to_native(), record.seq.to_native()) != (session, seq) {
+            return Err(damaged("turn record (its numbers aren't its key's)", name()));
+        }
+        let user = record.user_text.as_str();
+        if <[u8; 32]>::from(Sha256::digest(user)) != record.content_hash {
+            return Err(damaged("turn record (its text isn't the one that was hashed)", name()));
+        }
+        let Some(clock) = confidence_of(record.clock_confidence) else {
+            return Err(damaged("turn record (clock confidence)", name()));
+        };
+        let accepted_ms = record.accepted_ms.to_native();
+        Ok(TurnView {
+            seq,
+            user,
+            accepted_ms,
+            clock,
+            content_hash: &record.content_hash,
+            reply: None,
+        })
+    }
+}
+
+impl ReplyRecord {
+    pub(crate) fn new(session: u64, seq: TurnSeq, reply: &NewReply<'_>) -> Self {
+        Self {
+            session,
+            seq,
+            finished_ms: reply.at.unix_ms,
+            model_fingerprint: *reply.model_fingerprint,
+            text: reply.text.to_owned(),
+            tokens: reply.tokens.iter().flat_map(|Token(id)| id.to_le_bytes()).collect(),
+            finish: reply.finish.to_byte(),
+            clock_confidence: byte_of(reply.at.confidence),
+        }
+    }
+
+    /// Shows the record stored under the key of `session` and `seq`.
+    pub(crate) fn view(session: u64, seq: TurnSeq, bytes: &[u8]) -> Result<ReplyView<'_>, Fault> {
+        let name = || turn_name(session, seq);
+        let record: &ArchivedReplyRecord = access(bytes, "reply record", name)?;
+        if (record.session.to_native(), record.seq.to_native()) != (session, seq) {
+            return Err(damaged("reply record (its numbers aren't its key's)", name()));
+        }
+        let Some(finish) = StoredFinish::from_byte(record.finish) else {
+            return Err(damaged("reply record (finish)", name()));
+        };
+        let Some(clock) = confidence_of(record.clock_confidence) else {
+            return Err(damaged("reply record (clock confidence)", name()));
+        };
+        if !record.tokens.len().is_multiple_of(4) {
+            return Err(damaged("reply record (length of its token ids)", name()));
+        }
+        Ok(ReplyView {
+            text: record.text.as_str(),
+            tokens: TokenBytes::new(record.tokens.as_slice()),
+            model_fingerprint: &record.model_fingerprint,
+            finish,
+            finished_ms: record.finished_ms.to_native(),
+            clock,
+        })
+    }
+}
+
+/// How errors name a turn's records.
+pub(crate) fn turn_name(session: u64, seq: TurnSeq) -> String {
+    format!("turn {seq} of session number {session}")
+}
+
+/// How errors name a session's record.
+pub(crate) fn session_name(id: &str) -> String {
+    format!("session `{}`", id.escape_debug())
+}
+
+pub(crate) fn damaged(what: &'static str, key: String) -> Fault {
+    Fault::Damaged { what, key }
+}
+
+const fn byte_of(confidence: Confidence) -> u8 {
+    match confidence {
+        Confidence::Wrong => 0,
+        Confidence::Good => 2,
+        // Unsure, and whatever core adds: neither known wrong nor known good.
+        _ => 1,
+    }
+}
+
+const fn confidence_of(byte: u8) -> Option<Confidence> {
+    match byte {
+        0 => Some(Confidence::Wrong),
+        1 => Some(Confidence::Unsure),
+        2 => Some(Confidence::Good),
+        _ => None,
+    }
+}

@@ -1,0 +1,158 @@
+//! The store: one namespace, one owner, one medium.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use garret_core::medium::{Medium, MediumError};
+
+use crate::error::{Fault, OpenError, ReadError, WriteError};
+use crate::lock::{Lock, LockError};
+use crate::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
+use crate::open::{Open, contain, explain, make_directory};
+
+/// Most bytes that a text, a reply's token ids or a receipt can have.
+pub const MAX_BYTES: usize = 16 << 20;
+
+/// The conversations of one namespace.
+///
+/// Every write is one durable transaction. One operation runs at a time; several threads may share
+/// a store. After an error it stays usable: a database that failed is reopened by the next use.
+pub struct Store {
+    namespace: String,
+    path: Option<PathBuf>,
+    medium: Arc<dyn Medium>,
+    /// Empty while an operation runs, and after one that failed.
+    open: Mutex<Option<Open>>,
+    _lock: Option<Lock>,
+}
+
+impl Store {
+    /// Opens the store of `namespace` in `data_dir`, making what isn't there; `open_medium` gets the
+    /// path of its file and opens or creates that.
+    ///
+    /// An existing file isn't written to before the first record is.
+    ///
+    /// # Errors
+    /// [`OpenError`]; [`OpenError::InUse`] when another process or another store of this one has it.
+    pub fn open(
+        data_dir: &Path,
+        namespace: &str,
+        open_medium: impl FnOnce(&Path) -> Result<Box<dyn Medium>, MediumError>,
+    ) -> Result<Self, OpenError> {
+        let path = data_dir.join(file_name(namespace)?);
+        let lock = lock(namespace, &path)?;
+        let medium = open_medium(&path)
+            .map_err(|source| OpenError::Medium { namespace: namespace.to_owned(), source })?;
+        Self::connect(namespace, medium, Some(path), Some(lock))
+    }
+
+    /// A store on any medium, without a lock.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn on_medium(namespace: &str, medium: Box<dyn Medium>) -> Result<Self, OpenError> {
+        if namespace.len() > MAX_NAMESPACE_BYTES {
+            return Err(NamespaceError::TooLong { bytes: namespace.len() }.into());
+        }
+        Self::connect(namespace, medium, None, None)
+    }
+
+    /// The namespace.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The file, if it is in one.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// Length of the file in bytes.
+    ///
+    /// # Errors
+    /// [`ReadError::Medium`].
+    pub fn file_len(&self) -> Result<u64, ReadError> {
+        self.medium.len().map_err(ReadError::Medium)
+    }
+
+    fn connect(
+        namespace: &str,
+        medium: Box<dyn Medium>,
+        path: Option<PathBuf>,
+        lock: Option<Lock>,
+    ) -> Result<Self, OpenError> {
+        let medium = Arc::from(medium);
+        let open = Open::connect(namespace, &medium).map_err(|why| why.into_error(namespace))?;
+        let namespace = namespace.to_owned();
+        Ok(Self { namespace, path, medium, open: Mutex::new(Some(open)), _lock: lock })
+    }
+
+    /// Runs one operation that only reads.
+    pub(crate) fn reading<T>(
+        &self,
+        act: impl FnOnce(&mut Open) -> Result<Result<T, ReadError>, Fault>,
+    ) -> Result<T, ReadError> {
+        self.run(act)?
+    }
+
+    /// Runs one operation that writes.
+    pub(crate) fn writing<T>(
+        &self,
+        act: impl FnOnce(&mut Open) -> Result<Result<T, WriteError>, Fault>,
+    ) -> Result<T, WriteError> {
+        self.run(|open| {
+            open.link.go_live().map_err(Fault::Medium)?;
+            act(open)
+        })?
+    }
+
+    fn run<T>(&self, act: impl FnOnce(&mut Open) -> Result<T, Fault>) -> Result<T, Fault> {
+        let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = match slot.take() {
+            Some(open) => open,
+            None => Open::connect(&self.namespace, &self.medium)?,
+        };
+        open.link.forget_failure();
+        match contain(|| act(&mut open)) {
+            Err(fault) if fault.is_fatal() => {
+                let fault = explain(fault, &open.link);
+                open.close(true);
+                Err(fault)
+            }
+            done => {
+                *slot = Some(open);
+                done
+            }
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        let slot = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = slot.take() {
+            open.close(false);
+        }
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store")
+            .field("namespace", &self.namespace)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock(namespace: &str, store: &Path) -> Result<Lock, OpenError> {
+    let failed = |path: &Path, source| OpenError::Directory { path: path.to_owned(), source };
+    let directory = store.parent().unwrap_or(Path::new(""));
+    make_directory(directory).map_err(|source| failed(directory, source))?;
+    let path = store.with_extension("lock");
+    Lock::take(&path).map_err(|error| match error {
+        LockError::Held { pid } => OpenError::InUse { namespace: namespace.to_owned(), pid },
+        LockError::Io(source) => failed(&path, source),
+    })
+}

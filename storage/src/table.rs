@@ -1,0 +1,46 @@
+//! Tables and keys, as `FORMAT.md` lays them out.
+
+use garret_core::id::TurnSeq;
+use redb::TableDefinition;
+
+/// Version of the format that is written; the highest that can be read.
+pub(crate) const VERSION: u32 = 1;
+/// [`VERSION`] as it is stored.
+pub(crate) const FORMAT: [u8; 4] = VERSION.to_le_bytes();
+
+/// Session's number and turn's sequence number, big-endian.
+pub(crate) type TurnKey = [u8; 16];
+type ByTurn = TableDefinition<'static, &'static TurnKey, &'static [u8]>;
+type ByName = TableDefinition<'static, &'static str, &'static [u8]>;
+
+pub(crate) const META: ByName = TableDefinition::new("meta");
+pub(crate) const SESSIONS: ByName = TableDefinition::new("sessions");
+pub(crate) const TURNS: ByTurn = TableDefinition::new("turns");
+pub(crate) const REPLIES: ByTurn = TableDefinition::new("replies");
+pub(crate) const RECEIPTS: ByTurn = TableDefinition::new("receipts");
+
+/// Keys of [`META`].
+pub(crate) mod key {
+    pub(crate) const FORMAT: &str = "format";
+    pub(crate) const NAMESPACE: &str = "namespace";
+    pub(crate) const NEXT_SESSION: &str = "next_session";
+}
+
+/// The key of a turn in [`TURNS`], [`REPLIES`] and [`RECEIPTS`].
+pub(crate) fn turn_key(session: u64, seq: TurnSeq) -> TurnKey {
+    (u128::from(session) << 64 | u128::from(seq)).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn byte_order_is_session_then_turn(a: (u64, u64), b: (u64, u64)) {
+            prop_assert_eq!(turn_key(a.0, a.1).cmp(&turn_key(b.0, b.1)), a.cmp(&b));
+        }
+    }
+}
