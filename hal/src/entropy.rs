@@ -30,8 +30,8 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// Bytes decided by a seed alone (SplitMix64), for replay and tests. **Not for secrets**: eight bytes
-/// of output tell all that follow.
+/// Bytes decided by a seed alone (SplitMix64), for replay and tests. **Not for secrets**: eight
+/// bytes of output tell all that follow.
 ///
 /// Every call starts on a fresh 64-bit word, so the stream also depends on how it is divided into
 /// calls.
@@ -60,6 +60,7 @@ impl Entropy for SeededEntropy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     fn filled(source: &dyn Entropy, len: usize) -> Vec<u8> {
@@ -76,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_seed_decides_the_stream(seed: u64, lens in proptest::collection::vec(0..40_usize, 1..6)) {
+        fn a_seed_decides_the_stream(seed: u64, lens in vec(0..40_usize, 1..6)) {
             let (one, two) = (SeededEntropy::new(seed), SeededEntropy::new(seed));
             for len in lens {
                 prop_assert_eq!(filled(&one, len), filled(&two, len));

@@ -6,13 +6,16 @@
 //! - [`sensors`]: memory, heat, pressure, disk, processors, board; a scripted fake beside each.
 //! - [`profile`]: settings for the model that suit this machine.
 //!
-//! Everything that decides something is a pure function beside the thin code that asks the kernel, so
-//! a test replays any machine, any power cut and any hour.
+//! Everything that decides something is a pure function beside the thin code that asks the kernel,
+//! so a test replays any machine, any power cut and any hour.
 //!
 //! ```
 //! use garret_core::medium::Medium;
 //! use garret_core::time::Clock;
-//! use garret_hal::{clock::SystemClock, media::RamMedium, profile::DeviceProfile, sensors::Machine};
+//! use garret_hal::clock::SystemClock;
+//! use garret_hal::media::RamMedium;
+//! use garret_hal::profile::DeviceProfile;
+//! use garret_hal::sensors::Machine;
 //!
 //! let machine = Machine::new();
 //! let profile = DeviceProfile::detect(&machine, &machine, &machine);

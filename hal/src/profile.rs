@@ -8,8 +8,8 @@
 //! | 4 GiB and more | 8,192 | 128 | f16 |
 //!
 //! Memory is what the process may use (a control group's limit counts), and a machine counts as one
-//! of N GiB when Linux sees at least five sixths of them: firmware and kernel keep the rest. Threads
-//! are the physical cores, from 1 to 8, for prompts as for replies.
+//! of N GiB when Linux sees at least five sixths of them: firmware and kernel keep the rest.
+//! Threads are the physical cores, from 1 to 8, for prompts as for replies.
 //!
 //! Why these numbers (x86_64, 2 cores, SmolLM2-135M): batches of 128 lose no speed against 512 and
 //! end within tens of milliseconds when cancelled; a quantised KV cache halves its memory and also

@@ -15,8 +15,8 @@ impl Tree {
         Self { root }
     }
 
-    /// The file at the absolute `path`, up to [`MAX_BYTES`], bytes that aren't UTF-8 replaced; `None`
-    /// when it is absent or doesn't answer.
+    /// The file at the absolute `path`, up to [`MAX_BYTES`], bytes that aren't UTF-8 replaced;
+    /// `None` when it is absent or doesn't answer.
     pub(crate) fn read(&self, path: &str) -> Option<String> {
         let file = File::open(self.join(path)).ok()?;
         let mut bytes = Vec::new();

@@ -16,8 +16,8 @@ pub const SECTOR: usize = 512;
 /// every moment at which the power can go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
-    /// Lose power when this many bytes were written. A write that would go beyond is torn: it leaves
-    /// the bytes up to the limit and returns [`MediumError::PowerCut`].
+    /// Lose power when this many bytes were written. A write that would go beyond is torn: it
+    /// leaves the bytes up to the limit and returns [`MediumError::PowerCut`].
     pub cut_after_bytes: Option<u64>,
     /// Lose power after this many operations (writes of at least one byte, length changes, syncs).
     pub cut_after_ops: Option<u64>,
@@ -57,14 +57,14 @@ pub enum Op {
 /// - the growth of the medium by a write, which may survive as zeros without the write's bytes;
 /// - each [`Medium::set_len`].
 ///
-/// The survivors are applied in the order in which they were issued. Seed 0 keeps nothing and seed 1
-/// everything; any other keeps a share that is itself drawn from the seed, between 1/16 and 15/16.
-/// This is harsher than most file systems, which write a sector in the state of some moment, so that
-/// of two writes into one sector the later never survives alone.
+/// The survivors are applied in the order in which they were issued. Seed 0 keeps nothing and seed
+/// 1 everything; any other keeps a share that is itself drawn from the seed, between 1/16 and
+/// 15/16. This is harsher than most file systems, which write a sector in the state of some moment,
+/// so that of two writes into one sector the later never survives alone.
 ///
 /// # Crash proofs
-/// Run the workload once per limit and reopen from [`FaultyMedium::image_after_cut`], or run it once
-/// and visit every moment of its [`Recording`], which is much faster.
+/// Run the workload once per limit and reopen from [`FaultyMedium::image_after_cut`], or run it
+/// once and visit every moment of its [`Recording`], which is much faster.
 ///
 /// ```
 /// use garret_core::medium::{Medium, MediumError};
@@ -231,8 +231,8 @@ impl Recording {
         &self.ops
     }
 
-    /// The moments at which the power can go, in order: before and after every operation, and within
-    /// every write after each `stride` bytes (1 is every byte; 0 counts as 1).
+    /// The moments at which the power can go, in order: before and after every operation, and
+    /// within every write after each `stride` bytes (1 is every byte; 0 counts as 1).
     pub fn cuts(&self, stride: usize) -> impl Iterator<Item = Cut> + '_ {
         let last = Cut { ops: self.ops.len(), torn: 0 };
         let within = move |(ops, op): (usize, &Op)| {
@@ -295,6 +295,7 @@ impl State {
         }
         end_of(offset, bytes.len()).ok_or(MediumError::Full)?;
         let fits = self.room_at(offset);
+        // Powered, so fewer bytes were written than the limit.
         let before_cut = self.faults.cut_after_bytes.map(|cut| cut - self.bytes_written);
         let part = bytes.get(..to_usize(fits.min(before_cut.unwrap_or(u64::MAX)))).unwrap_or(bytes);
         if !part.is_empty() {

@@ -1,3 +1,5 @@
+//! The faulty medium against a simple model, and the shape of what it leaves.
+
 use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -80,8 +82,8 @@ fn cut_after_bytes(n: u64) -> Faults {
 }
 
 proptest! {
-    /// Synced state is the model's at its last sync, and every unsynced byte of an image is one that
-    /// some step could have put there.
+    /// Synced state is the model's at its last sync, and every unsynced byte of an image is one
+    /// that some step could have put there.
     #[test]
     fn an_image_holds_what_was_synced_and_nothing_invented(steps in workload(), seed: u64) {
         let medium = FaultyMedium::new(Faults::default());
@@ -119,7 +121,11 @@ proptest! {
 
     /// A run that loses power and the recording of a run that doesn't agree on what is left.
     #[test]
-    fn a_recording_tells_what_a_cut_run_leaves(steps in workload(), cut in 0.0..1.0_f64, seed: u64) {
+    fn a_recording_tells_what_a_cut_run_leaves(
+        steps in workload(),
+        cut in 0.0..1.0_f64,
+        seed: u64,
+    ) {
         let whole = FaultyMedium::new(Faults::default());
         prop_assert_eq!(run(&whole, &steps).1, None);
         let recording = whole.recording();
@@ -181,6 +187,18 @@ proptest! {
     }
 }
 
+/// A disk that is full still takes what overwrites.
+#[test]
+fn a_full_medium_can_be_overwritten() {
+    let faults = Faults { capacity: Some(4), ..Faults::default() };
+    let medium = FaultyMedium::with_image(b"abcdef".to_vec(), faults);
+    assert_eq!(medium.write_at(3, b"DEF"), Ok(()));
+    assert_eq!(medium.write_at(5, b"FG"), Err(MediumError::Full));
+    assert_eq!(medium.set_len(7), Err(MediumError::Full));
+    assert_eq!(medium.image(), b"abcDEF");
+    assert_eq!(medium.set_len(2), Ok(()));
+}
+
 #[test]
 fn every_limit_of_bytes_is_a_different_moment() {
     let steps = [Step::Write(0, 3), Step::Sync, Step::Write(1, 4), Step::Sync, Step::Write(0, 2)];
@@ -227,6 +245,7 @@ fn without_power_nothing_answers() {
 /// and among a few hundred seeds every one of the 16 combinations is seen.
 #[test]
 fn sectors_survive_whole_and_in_any_combination() {
+    assert_eq!(SECTOR, 512, "what devices of every kind write at least at once");
     let medium = FaultyMedium::with_image(vec![1; 4 * SECTOR], Faults::default());
     medium.write_at(100, &[2; 3 * SECTOR]).unwrap();
     let mut seen = std::collections::BTreeSet::new();

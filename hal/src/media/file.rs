@@ -13,9 +13,9 @@ use std::sync::OnceLock;
 ///
 /// Several threads may use one handle. It takes no lock against other processes.
 ///
-/// After a failed [`Medium::sync`] Linux may have dropped what was unsynced and forgotten the error,
-/// so a later sync could succeed without the data. This handle therefore repeats the first failure
-/// to every later write, length change and sync: open the file again and recover.
+/// After a failed [`Medium::sync`] Linux may have dropped what was unsynced and forgotten the
+/// error, so a later sync could succeed without the data. This handle therefore repeats the first
+/// failure to every later write, length change and sync: open the file again and recover.
 ///
 /// ```
 /// use garret_core::medium::Medium;

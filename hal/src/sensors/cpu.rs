@@ -54,7 +54,6 @@ fn parse_cpuinfo(text: &str) -> Option<u32> {
     for line in text.lines() {
         let (key, value) = line.split_once(':').unwrap_or((line, ""));
         match key.trim() {
-            "processor" => package = None,
             "physical id" => package = value.trim().parse::<u32>().ok(),
             "core id" => {
                 cores.extend(value.trim().parse::<u32>().ok().map(|core| (package, core)));
@@ -76,6 +75,7 @@ const CPUS: &str = "/sys/devices/system/cpu";
 mod tests {
     use super::*;
     use crate::tree::fixture::{put, tree};
+    use proptest::collection::vec;
     use proptest::prelude::*;
 
     fn machine_with_siblings(lists: &[&str]) -> (tempfile::TempDir, Machine) {
@@ -140,13 +140,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cores_are_the_different_pairs(cores in proptest::collection::vec((0..3_u32, 0..5_u32), 0..20)) {
+        fn cores_are_the_different_pairs(cores in vec((0..3_u32, 0..5_u32), 0..20)) {
             let different: BTreeSet<_> = cores.iter().collect();
             prop_assert_eq!(parse_cpuinfo(&cpuinfo(&cores)).unwrap_or(0) as usize, different.len());
         }
 
         #[test]
-        fn any_text_parses_or_is_refused(text in "(processor|core id|physical id|[ :\n0-9x]){0,60}") {
+        fn any_text_parses_or_is_refused(text in "(processor|core id|physical id|[ :\n0-9x]){0,60}")
+        {
             prop_assert_ne!(parse_cpuinfo(&text), Some(0));
         }
     }

@@ -24,8 +24,8 @@ pub struct Pressure {
 
 /// Tells how much the machine makes its tasks wait.
 pub trait PressureSensor: Send + Sync {
-    /// Pressure on `resource` now; `None` where the kernel doesn't measure it, as on Raspberry Pi OS
-    /// without `psi=1`.
+    /// Pressure on `resource` now; `None` where the kernel doesn't measure it, as on Raspberry Pi
+    /// OS without `psi=1`.
     fn pressure(&self, resource: Resource) -> Option<Pressure>;
 }
 
@@ -91,7 +91,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_the_kernel_prints_is_read(avg10 in 0..=10_000_u16, avg60 in 0..=10_000_u16, total: u64) {
+        fn what_the_kernel_prints_is_read(
+            avg10 in 0..=10_000_u16,
+            avg60 in 0..=10_000_u16,
+            total: u64,
+        ) {
             let print = |n: u16| format!("{}.{:02}", n / 100, n % 100);
             let (first, second) = (print(avg10), print(avg60));
             let text = format!("some avg10={first} avg60={second} avg300=0.00 total={total}\n");
