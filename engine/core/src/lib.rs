@@ -42,8 +42,10 @@ pub mod medium;
 pub mod model;
 pub mod prompt;
 pub mod receipt;
+pub mod scan;
 pub mod shorten;
 #[cfg(test)]
 mod testing;
 pub mod time;
 pub mod token;
+pub mod utf8;

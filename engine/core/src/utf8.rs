@@ -43,7 +43,7 @@ impl Utf8Stream {
     /// Takes the next bytes and emits every character they finish. `emit` never sees an empty text.
     pub fn push(&mut self, bytes: &[u8], emit: &mut impl FnMut(&str)) {
         let rest = self.finish_held(bytes, emit);
-        for chunk in rest.utf8_chunks() {
+        for chunk in ByteSlice::utf8_chunks(rest) {
             if !chunk.valid().is_empty() {
                 emit(chunk.valid());
             }
@@ -74,25 +74,23 @@ impl Utf8Stream {
     fn finish_held<'a>(&mut self, bytes: &'a [u8], emit: &mut impl FnMut(&str)) -> &'a [u8] {
         let mut rest = bytes;
         while let (false, Some((&byte, tail))) = (self.held.is_empty(), rest.split_first()) {
-            let mut tried = self.held.clone();
+            let mut longer = self.held.clone();
             // At most three bytes are held, so that a fourth always fits.
-            let _fits = tried.push(byte);
-            match core::str::from_utf8(&tried) {
-                Ok(character) => emit(character),
-                Err(error) if error.error_len().is_none() => {
-                    self.held = tried;
+            let fits = longer.push(byte).is_ok();
+            match core::str::from_utf8(&longer) {
+                Err(error) if fits && error.error_len().is_none() => {
+                    self.held = longer;
                     rest = tail;
                     continue;
                 }
-                Err(_) => {
-                    // The held bytes are the longest prefix; `byte` begins something else.
-                    self.held.clear();
-                    emit(REPLACEMENT);
-                    return rest;
+                Ok(character) => {
+                    emit(character);
+                    rest = tail;
                 }
+                // The held bytes are all of a broken character; `byte` begins another.
+                Err(_) => emit(REPLACEMENT),
             }
             self.held.clear();
-            rest = tail;
         }
         rest
     }

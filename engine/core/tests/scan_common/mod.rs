@@ -1,0 +1,62 @@
+//! What the scanner's tests share: owned events and a way to run the scanner over pieces.
+
+use garret_core::scan::{Companions, Scan, TagKind, TagScanner, Why};
+
+/// An event with its bytes. Text in a row is one event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ev {
+    /// Shown text.
+    Text(Vec<u8>),
+    /// Verb, payload and raw bytes.
+    Tool(String, String, Vec<u8>),
+    /// Set and raw bytes.
+    Companions(Companions, Vec<u8>),
+    /// Raw bytes and what is wrong.
+    Stripped(Vec<u8>, Why),
+}
+
+/// Events of an output that arrives in `pieces`.
+pub(crate) fn scan<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Ev> {
+    let mut events = Vec::new();
+    let mut scanner = TagScanner::new();
+    for piece in pieces {
+        scanner.push(piece, &mut |scan| add(&mut events, scan));
+    }
+    scanner.finish(&mut |scan| add(&mut events, scan));
+    events
+}
+
+/// Events of `text` that arrives as one piece.
+pub(crate) fn scan_whole(text: impl AsRef<[u8]>) -> Vec<Ev> {
+    scan([text.as_ref()])
+}
+
+/// Text event.
+#[allow(dead_code, reason = "not every test binary uses every helper")]
+pub(crate) fn text(text: &str) -> Ev {
+    Ev::Text(text.as_bytes().to_vec())
+}
+
+/// Appends an event.
+pub(crate) fn add(events: &mut Vec<Ev>, scan: Scan<'_>) {
+    match scan {
+        Scan::Text(bytes) => add_text(events, bytes),
+        Scan::Stripped(stripped) => events.push(Ev::Stripped(stripped.raw.to_vec(), stripped.why)),
+        Scan::Tag(tag) => events.push(match tag.kind {
+            TagKind::Tool { verb, payload } => {
+                Ev::Tool(verb.into(), payload.into(), tag.raw.to_vec())
+            }
+            TagKind::Companions(set) => Ev::Companions(set, tag.raw.to_vec()),
+        }),
+    }
+}
+
+/// Appends text to the text event at the end, or as a new one.
+pub(crate) fn add_text(events: &mut Vec<Ev>, bytes: &[u8]) {
+    assert!(!bytes.is_empty(), "a piece of text is never empty");
+    if let Some(Ev::Text(text)) = events.last_mut() {
+        text.extend_from_slice(bytes);
+    } else {
+        events.push(Ev::Text(bytes.to_vec()));
+    }
+}
