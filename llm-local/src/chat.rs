@@ -1,0 +1,432 @@
+//! A chat model behind one owner thread: handles, requests and replies.
+//!
+//! [`LlamaChat`] is a handle; the context lives on a thread of its own (see [`crate::worker`]), which
+//! hands out events through a bounded channel per reply. A reader that is slow makes the model wait;
+//! one that stalls or goes away holds up nobody else.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::thread::JoinHandle;
+
+use garret_core::model::{ChatModel, Event, ModelFacts, ModelRole, Reply, Request};
+use garret_core::token::Token;
+use llama_cpp_2::token::LlamaToken;
+use smol::channel::{Receiver, Sender, TrySendError, bounded};
+use smol::stream::Stream;
+
+use crate::error::{ChatError, LoadError};
+use crate::model::Model;
+use crate::sampler::Sampler;
+use crate::sequence::Seq;
+use crate::worker;
+
+/// How keys and values are kept in the cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum KvType {
+    /// 16-bit floats.
+    #[default]
+    F16,
+    /// 8-bit integers in blocks: half the memory, about half the prefill speed on a CPU. Needs
+    /// flash attention.
+    Q8_0,
+}
+
+/// How a chat model's context is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatOptions {
+    /// Tokens the window holds: prompt and reply together.
+    pub n_ctx: u32,
+    /// Most prompt tokens of one decode; companions yield between two of them.
+    pub n_batch: u32,
+    /// Tokens computed together, at most `n_batch`. What an interrupted decode loses is less than
+    /// this; small ones (64 to 128) cost little speed.
+    pub n_ubatch: u32,
+    /// Threads that generate.
+    pub threads: u32,
+    /// Threads that read a prompt.
+    pub batch_threads: u32,
+    /// Type of the cache.
+    pub kv: KvType,
+    /// Flash attention on or off; `None` leaves the choice to llama.cpp.
+    pub flash_attention: Option<bool>,
+    /// SHA-256 of the model file, passed on in [`ModelFacts`].
+    pub fingerprint: [u8; 32],
+}
+
+impl Default for ChatOptions {
+    /// A window of 4,096 tokens for a small machine with four cores.
+    fn default() -> Self {
+        Self {
+            n_ctx: 4_096,
+            n_batch: 128,
+            n_ubatch: 128,
+            threads: 4,
+            batch_threads: 4,
+            kv: KvType::F16,
+            flash_attention: None,
+            fingerprint: [0; 32],
+        }
+    }
+}
+
+/// Most requests that are running or waiting at once.
+pub const MAX_REQUESTS: usize = 64;
+
+/// Events a reply keeps for a reader that is slow.
+pub const MAX_EVENTS: usize = 64;
+
+/// A chat model. Cloning makes another handle to the same one; when the last handle and reply are
+/// gone the model's thread ends.
+#[derive(Clone, Debug)]
+pub struct LlamaChat {
+    inner: Arc<Inner>,
+}
+
+impl LlamaChat {
+    /// Starts the owner thread and makes the context on it.
+    ///
+    /// # Errors
+    /// When the window is larger than the model was trained for, an option can't work, or llama.cpp
+    /// can't make the context (too little memory, say).
+    pub fn spawn(model: Arc<Model>, options: ChatOptions) -> Result<Self, LoadError> {
+        check(&model, &options)?;
+        let facts = ModelFacts { n_ctx: options.n_ctx, fingerprint: options.fingerprint };
+        let signals = Arc::new(Signals::default());
+        let (commands, jobs) = bounded(MAX_REQUESTS);
+        let (wake, woken) = bounded(1);
+        let ports = worker::Ports { jobs, woken, signals: Arc::clone(&signals) };
+        let thread = worker::spawn(Arc::clone(&model), options, ports)?;
+        let thread = Mutex::new(Some(thread));
+        Ok(Self { inner: Arc::new(Inner { model, facts, commands, wake, signals, thread }) })
+    }
+
+    /// The model behind it.
+    pub fn model(&self) -> &Arc<Model> {
+        &self.inner.model
+    }
+
+    /// The logits (one per id) of the token after `prompt`, by the same rules of reuse as a reply.
+    /// Blocks until they are there, after requests that go before.
+    ///
+    /// # Errors
+    /// As [`ChatModel::start`], and when decoding fails.
+    pub fn next_logits(&self, role: ModelRole, prompt: &[Token]) -> Result<Vec<f32>, ChatError> {
+        let tokens = self.inner.check_prompt(prompt)?;
+        let (sender, receiver) = bounded(1);
+        self.inner.submit(role, tokens, 1, Output::Logits(sender))?;
+        receiver.recv_blocking().unwrap_or(Err(ChatError::Stopped))
+    }
+}
+
+impl ChatModel for LlamaChat {
+    type Reply = LlamaReply;
+    type Error = ChatError;
+
+    fn facts(&self) -> ModelFacts {
+        self.inner.facts
+    }
+
+    fn start(&self, request: Request<'_>) -> Result<LlamaReply, ChatError> {
+        let tokens = self.inner.check_prompt(request.prompt)?;
+        if request.max_tokens == 0 {
+            let (field, expected) = ("max_tokens", "at least 1");
+            return Err(ChatError::BadParameter { field, expected });
+        }
+        let model = &self.inner.model;
+        let sampler = Sampler::new(model, &request.sampling, request.grammar, &tokens)?;
+        // Two places more than are filled with pieces: the end always has room.
+        let (sender, events) = bounded(MAX_EVENTS + 2);
+        let output = Output::Reply { events: sender, sampler: Box::new(sampler) };
+        let control =
+            self.inner.submit(request.role, tokens, request.max_tokens as usize, output)?;
+        let inner = Arc::clone(&self.inner);
+        Ok(LlamaReply { events: Box::pin(events), control, inner, done: false })
+    }
+}
+
+/// A reply in progress. Dropping it cancels it.
+#[derive(Debug)]
+pub struct LlamaReply {
+    events: Pin<Box<Receiver<ReplyEvent>>>,
+    control: Arc<Control>,
+    inner: Arc<Inner>,
+    done: bool,
+}
+
+/// What the owner thread sends to a reply.
+pub(crate) type ReplyEvent = Result<Event<Vec<u8>>, ChatError>;
+
+impl Reply for LlamaReply {
+    type Bytes = Vec<u8>;
+    type Error = ChatError;
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<ReplyEvent>> {
+        if self.done {
+            return Poll::Ready(None);
+        }
+        let event = ready!(self.events.as_mut().poll_next(cx));
+        let event = event.unwrap_or(Err(ChatError::Stopped));
+        self.done = !matches!(event, Ok(Event::Prefilled { .. } | Event::Piece { .. }));
+        // Pairs with the fence in `Control::waits_for`: either the owner saw the room this made, or
+        // its mark is seen here.
+        fence(Ordering::SeqCst);
+        if self.control.stalled.load(Ordering::Relaxed) && self.events.len() <= RESUME_AT {
+            self.inner.nudge();
+        }
+        Poll::Ready(Some(event))
+    }
+
+    fn cancel(&self) {
+        self.control.cancelled.store(true, Ordering::Relaxed);
+        self.inner.signals.interrupt_if(|running| running.id == self.control.id);
+        self.inner.nudge();
+    }
+}
+
+impl Drop for LlamaReply {
+    fn drop(&mut self) {
+        if !self.done {
+            self.cancel();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Inner {
+    model: Arc<Model>,
+    facts: ModelFacts,
+    commands: Sender<Job>,
+    wake: Sender<()>,
+    signals: Arc<Signals>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Inner {
+    fn check_prompt(&self, prompt: &[Token]) -> Result<Vec<LlamaToken>, ChatError> {
+        let limit = (self.facts.n_ctx as usize).saturating_sub(1);
+        if prompt.is_empty() {
+            return Err(ChatError::EmptyPrompt);
+        }
+        if prompt.len() > limit {
+            return Err(ChatError::PromptTooLong { tokens: prompt.len(), limit });
+        }
+        if let Some(index) = prompt.iter().position(|token| !self.model.has_token(*token)) {
+            let (id, last) = (prompt[index].0, self.model.n_vocab() - 1);
+            return Err(ChatError::UnknownToken { index, id, last });
+        }
+        Ok(prompt.iter().map(|token| LlamaToken(token.0)).collect())
+    }
+
+    fn submit(
+        &self,
+        role: ModelRole,
+        tokens: Vec<LlamaToken>,
+        max_tokens: usize,
+        output: Output,
+    ) -> Result<Arc<Control>, ChatError> {
+        let ticket = self.signals.ticket().ok_or(ChatError::Busy { limit: MAX_REQUESTS })?;
+        let id = self.signals.ids.fetch_add(1, Ordering::Relaxed) + 1;
+        let control = Arc::new(Control { id, ..Control::default() });
+        let limit = tokens.len().saturating_add(max_tokens).min(self.facts.n_ctx as usize);
+        let job = Job {
+            seq: Seq::of(role),
+            tokens,
+            limit,
+            output,
+            control: Arc::clone(&control),
+            reused: None,
+            prefilled: 0,
+            announced: false,
+            _ticket: ticket,
+        };
+        self.commands.try_send(job).map_err(|error| match error {
+            TrySendError::Full(_) => ChatError::Busy { limit: MAX_REQUESTS },
+            TrySendError::Closed(_) => ChatError::Stopped,
+        })?;
+        if role == ModelRole::Main {
+            self.signals.interrupt_if(|running| running.companion);
+        }
+        self.nudge();
+        Ok(control)
+    }
+
+    /// Makes the owner thread look around.
+    fn nudge(&self) {
+        // Full means that it will look anyway, closed that it is gone.
+        let _ = self.wake.try_send(());
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.signals.shutdown.store(true, Ordering::Relaxed);
+        self.signals.interrupt_if(|_| true);
+        self.wake.close();
+        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // A waker that the owner thread drops could own the last reply; it can't wait for itself.
+        if let Some(thread) = thread
+            && thread.thread().id() != std::thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("the model's thread panicked");
+        }
+    }
+}
+
+/// One request as the owner thread has it.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) seq: Seq,
+    /// The prompt and what was generated so far.
+    pub(crate) tokens: Vec<LlamaToken>,
+    /// Length of `tokens` at which the reply ends.
+    pub(crate) limit: usize,
+    pub(crate) output: Output,
+    pub(crate) control: Arc<Control>,
+    /// Prompt tokens found in the cache at the first step.
+    pub(crate) reused: Option<usize>,
+    /// Prompt tokens decoded for this request.
+    pub(crate) prefilled: usize,
+    /// Whether `Prefilled` was sent.
+    pub(crate) announced: bool,
+    _ticket: Ticket,
+}
+
+/// Where the results of a job go.
+#[derive(Debug)]
+pub(crate) enum Output {
+    Reply { events: Sender<ReplyEvent>, sampler: Box<Sampler> },
+    Logits(Sender<Result<Vec<f32>, ChatError>>),
+}
+
+/// What a handle tells the owner thread about one job, and the other way round.
+#[derive(Debug, Default)]
+pub(crate) struct Control {
+    id: u64,
+    cancelled: AtomicBool,
+    /// The reader must wake the owner once there is room again.
+    stalled: AtomicBool,
+}
+
+impl Control {
+    pub(crate) fn cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Whether the job must wait for its reader. Once full, half of the room must come back.
+    pub(crate) fn waits_for(&self, events: &Sender<ReplyEvent>) -> bool {
+        let stalled = self.stalled.load(Ordering::Relaxed);
+        if !stalled && events.len() < MAX_EVENTS {
+            return false;
+        }
+        self.stalled.store(true, Ordering::Relaxed);
+        // Pairs with the fence in `LlamaReply::poll_event`.
+        fence(Ordering::SeqCst);
+        let waits = events.len() > RESUME_AT;
+        self.stalled.store(waits, Ordering::Relaxed);
+        waits
+    }
+}
+
+/// Events left in a stalled reply's channel at which its job goes on.
+const RESUME_AT: usize = MAX_EVENTS / 2;
+
+/// Flags shared by all handles and the owner thread.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// Read by llama.cpp between two operations of a decode; ends it.
+    pub(crate) interrupt: Arc<AtomicBool>,
+    shutdown: AtomicBool,
+    /// The running job: its id, shifted by one to hold whether it is a companion. 0 for none.
+    running: AtomicU64,
+    ids: AtomicU64,
+    jobs: Arc<AtomicUsize>,
+}
+
+/// The job the owner thread is working on.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    id: u64,
+    companion: bool,
+}
+
+impl Signals {
+    pub(crate) fn shutdown(&self) -> bool {
+        self.shutdown.load(Ordering::Relaxed)
+    }
+
+    /// Called by the owner before a step; whatever the handles ask for from now on interrupts it,
+    /// what they asked for before must be looked for afterwards.
+    pub(crate) fn begin(&self, job: &Job) {
+        let companion = u64::from(!job.seq.is_main());
+        self.running.store((job.control.id << 1) | companion, Ordering::Relaxed);
+        self.interrupt.store(false, Ordering::Relaxed);
+        // Pairs with the fence in `interrupt_if`: either that sees this job running, or its cause
+        // is seen by the owner after this.
+        fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn end(&self) {
+        self.running.store(0, Ordering::Relaxed);
+    }
+
+    /// Interrupts the running job if `which` says so. The cause must be stored before.
+    fn interrupt_if(&self, which: impl FnOnce(Running) -> bool) {
+        fence(Ordering::SeqCst);
+        let running = self.running.load(Ordering::Relaxed);
+        let job = Running { id: running >> 1, companion: running & 1 == 1 };
+        if running != 0 && which(job) {
+            self.interrupt.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn ticket(&self) -> Option<Ticket> {
+        let more = |jobs: usize| (jobs < MAX_REQUESTS).then_some(jobs + 1);
+        self.jobs.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
+        Some(Ticket(Arc::clone(&self.jobs)))
+    }
+}
+
+/// One of [`MAX_REQUESTS`] places, given back when dropped.
+#[derive(Debug)]
+struct Ticket(Arc<AtomicUsize>);
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn check(model: &Model, options: &ChatOptions) -> Result<(), LoadError> {
+    let trained = model.n_ctx_train();
+    if options.n_ctx > trained {
+        return Err(LoadError::WindowTooLarge { wanted: options.n_ctx, trained });
+    }
+    let least = [
+        ("n_ctx", options.n_ctx, 2),
+        ("n_batch", options.n_batch, 1),
+        ("n_ubatch", options.n_ubatch, 1),
+        ("threads", options.threads, 1),
+        ("batch_threads", options.batch_threads, 1),
+    ];
+    for (option, value, least) in least {
+        if value < least {
+            let expected = format!("at least {least}");
+            return Err(LoadError::BadOption { option, value: value.to_string(), expected });
+        }
+    }
+    if options.n_ubatch > options.n_batch {
+        let expected = format!("at most n_batch, {}", options.n_batch);
+        let (option, value) = ("n_ubatch", options.n_ubatch.to_string());
+        return Err(LoadError::BadOption { option, value, expected });
+    }
+    if options.kv == KvType::Q8_0 && options.flash_attention == Some(false) {
+        let expected = "on or automatic for a quantised cache".to_owned();
+        let (option, value) = ("flash_attention", "off".to_owned());
+        return Err(LoadError::BadOption { option, value, expected });
+    }
+    Ok(())
+}
