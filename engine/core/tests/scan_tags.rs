@@ -123,7 +123,7 @@ fn outputs() -> Vec<(String, Vec<Ev>)> {
         format!("   ```\n{bees}"),
         format!("> ```\n> {bees}\n"),
         format!("- a\n  1. ```sh\n     {bees}\n     ```\n"),
-        format!("a `<<garret-tool: VERB` b\n"),
+        "a `<<garret-tool: VERB` b\n".to_owned(),
         format!("```sh {bees}```\n"),
     ] {
         add(code.clone(), vec![text(&code)]);
@@ -241,12 +241,14 @@ fn held_after(output: &str) -> (usize, String) {
     let mut scanner = TagScanner::new();
     let mut events = Vec::new();
     scanner.push(output.as_bytes(), &mut |scan| add(&mut events, scan));
-    let shown = match events.as_slice() {
-        [] => String::new(),
-        [Ev::Text(text)] => String::from_utf8(text.clone()).unwrap(),
-        other => panic!("{other:?}"),
-    };
-    (scanner.held(), shown)
+    let shown: Vec<u8> = events
+        .into_iter()
+        .flat_map(|event| match event {
+            Ev::Text(text) => text,
+            other => format!("{other:?}").into_bytes(),
+        })
+        .collect();
+    (scanner.held(), String::from_utf8_lossy(&shown).into_owned())
 }
 
 #[test]
