@@ -17,7 +17,7 @@ use redb::StorageBackend;
 pub(crate) struct Link {
     medium: Arc<dyn Medium>,
     state: Mutex<State>,
-    failure: Mutex<Option<MediumError>>,
+    failure: Mutex<Option<Failure>>,
 }
 
 enum State {
@@ -72,7 +72,7 @@ impl Link {
 
     /// The first thing the medium refused since the last [`Link::forget_failure`]. redb doesn't
     /// always pass on what it was, only that something was.
-    pub(crate) fn failure(&self) -> Option<MediumError> {
+    pub(crate) fn failure(&self) -> Option<Failure> {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,8 +81,10 @@ impl Link {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
+    /// `commits`: after a failure of this, what was to be committed may be there all the same.
     fn run<T>(
         &self,
+        commits: bool,
         act: impl FnOnce(&mut State, &dyn Medium) -> Result<T, MediumError>,
     ) -> io::Result<T> {
         let mut state = self.state();
@@ -90,10 +92,22 @@ impl Link {
             return Err(io::Error::other("the store was reopened meanwhile"));
         }
         act(&mut state, &*self.medium).map_err(|error| {
-            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+            self.note(Failure { error, unsure: commits });
             io::Error::other(error)
         })
     }
+
+    fn note(&self, failure: Failure) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+    }
+}
+
+/// What a medium refused.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: MediumError,
+    /// Whether the commit under way may be found on the medium later, whole.
+    pub(crate) unsure: bool,
 }
 
 /// What redb owns: a handle to the link.
@@ -107,21 +121,21 @@ impl fmt::Debug for Adapter {
 
 impl StorageBackend for Adapter {
     fn len(&self) -> io::Result<u64> {
-        self.0.run(|state, medium| match state {
+        self.0.run(false, |state, medium| match state {
             State::Staged(stage) => Ok(stage.len),
             _ => medium.len(),
         })
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.run(|state, medium| match state {
+        self.0.run(false, |state, medium| match state {
             State::Staged(stage) => stage.read(medium, offset, out),
             _ => medium.read_at(offset, out),
         })
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.run(|state, medium| match state {
+        self.0.run(false, |state, medium| match state {
             State::Staged(stage) => {
                 stage.set_len(len);
                 Ok(())
@@ -131,7 +145,7 @@ impl StorageBackend for Adapter {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.run(|state, medium| match state {
+        self.0.run(true, |state, medium| match state {
             State::Staged(stage) => {
                 stage.sync();
                 Ok(())
@@ -141,12 +155,15 @@ impl StorageBackend for Adapter {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.run(|state, medium| match state {
+        self.0.run(offset < HEADER, |state, medium| match state {
             State::Staged(stage) => stage.write(medium, offset, data),
             _ => medium.write_at(offset, data),
         })
     }
 }
+
+/// redb's header ends before this offset; writing to it is what makes a commit count.
+const HEADER: u64 = BLOCK_U64;
 
 /// Writes that wait, and the medium's content as it will be after them.
 pub(crate) struct Stage {

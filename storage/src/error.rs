@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::medium::MediumError;
 
+use crate::backend::Failure;
 use crate::name::NamespaceError;
 
 /// Why a store wasn't opened. The file is as it was.
@@ -186,7 +187,12 @@ pub enum ReadError {
 #[derive(Debug)]
 pub(crate) enum Fault {
     Medium(MediumError),
-    Damaged { what: &'static str, key: String },
+    /// As `Medium`, but so late that the write may have happened all the same.
+    Unsure(MediumError),
+    Damaged {
+        what: &'static str,
+        key: String,
+    },
     Engine(String),
 }
 
@@ -201,7 +207,7 @@ impl From<Fault> for WriteError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Medium(MediumError::Full) => Self::Full,
-            Fault::Medium(error) => Self::Medium(error),
+            Fault::Medium(error) | Fault::Unsure(error) => Self::Medium(error),
             Fault::Damaged { what, key } => Self::Damaged { what, key },
             Fault::Engine(why) => Self::Engine(why),
         }
@@ -211,9 +217,18 @@ impl From<Fault> for WriteError {
 impl From<Fault> for ReadError {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Medium(error) => Self::Medium(error),
+            Fault::Medium(error) | Fault::Unsure(error) => Self::Medium(error),
             Fault::Damaged { what, key } => Self::Damaged { what, key },
             Fault::Engine(why) => Self::Engine(why),
+        }
+    }
+}
+
+impl From<Failure> for Fault {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure { error, unsure: true } => Self::Unsure(error),
+            Failure { error, unsure: false } => Self::Medium(error),
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Operations that read. Texts are not copied: views borrow from the database's pages.
 
 use garret_core::id::{SessionId, TurnSeq};
-use redb::{AccessGuard, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _};
+use redb::{OwnedAccessGuard, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _};
 
 use crate::error::{Fault, ReadError};
-use crate::open::Open;
+use crate::open::{Open, contain};
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, damaged, turn_name};
 use crate::store::Store;
 use crate::table::{RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, turn_key};
@@ -61,7 +61,7 @@ impl Store {
             };
             Ok(Ok(Rows::load(open, &record, from)?))
         })?;
-        let views = rows.views()?;
+        let views = contain(|| rows.views())?;
         Ok(f(&views))
     }
 
@@ -99,7 +99,8 @@ impl Store {
     }
 }
 
-type Guard = AccessGuard<'static, &'static [u8]>;
+/// Keeps its page, and the moment it was read at, from being reused.
+type Guard = OwnedAccessGuard<&'static [u8]>;
 type Table = ReadOnlyTable<&'static TurnKey, &'static [u8]>;
 
 /// Pages that hold the records of a run of turns.
@@ -133,9 +134,9 @@ impl Rows {
 
     fn views(&self) -> Result<Vec<TurnView<'_>>, Fault> {
         let mut replies = self.replies.iter().peekable();
-        let turns = (self.from..).zip(&self.turns);
+        let turns = self.turns.iter().zip(self.from..);
         turns
-            .map(|(seq, turn)| {
+            .map(|(turn, seq)| {
                 let mut view = TurnRecord::view(self.session, seq, turn.value())?;
                 if let Some((_, reply)) = replies.next_if(|(of, _)| *of == seq) {
                     view.reply = Some(ReplyRecord::view(self.session, seq, reply.value())?);
@@ -153,8 +154,7 @@ fn rows(
     from: TurnSeq,
 ) -> Result<Vec<(TurnSeq, Guard)>, Fault> {
     let (first, last) = (turn_key(record.number, from), turn_key(record.number, u64::MAX));
-    // The inherent method: its guards keep the pages by themselves.
-    let range = table.range::<&TurnKey>(&first..=&last)?;
+    let range = table.range_owned::<&TurnKey>(&first..=&last)?;
     range
         .map(|entry| {
             let (key, value) = entry?;

@@ -136,7 +136,9 @@ impl Store {
             };
             let (first, last) = (turn_key(record.number, 0), turn_key(record.number, u64::MAX));
             for table in [TURNS, REPLIES, RECEIPTS] {
-                transaction.open_table(table)?.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
+                transaction
+                    .open_table(table)?
+                    .retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
             }
             transaction.open_table(SESSIONS)?.remove(session.as_str())?;
             transaction.commit()?;

@@ -1,0 +1,166 @@
+//! Media that are full or fail for a while; the store goes on when they do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use garret_core::medium::{Medium, MediumError};
+use garret_hal::media::{Faults, FaultyMedium, RamMedium};
+use garret_storage::{Store, WriteError};
+
+use crate::model::{Model, Op, apply, dump, open, workload};
+
+fn capacity(bytes: u64) -> Faults {
+    Faults { capacity: Some(bytes), ..Faults::default() }
+}
+
+fn restart<M: Medium + Clone + 'static>(store: Store, medium: &M) -> Store {
+    drop(store);
+    open(medium)
+}
+
+/// redb#620: after a full disk, the next open panicked.
+#[test]
+fn a_full_disk_loses_nothing_at_any_size() {
+    let whole = FaultyMedium::new(Faults::default());
+    let mut store = open(&whole);
+    for op in workload().iter().filter(|op| !matches!(op, Op::Reopen)) {
+        apply(&store, op).unwrap();
+    }
+    drop(store);
+    let end = whole.len().unwrap();
+    let mut refusals = 0;
+    for room in (0..end + 8_192).step_by(3_000) {
+        let medium = FaultyMedium::new(capacity(room));
+        let mut model = Model::default();
+        store = open(&medium);
+        for op in workload() {
+            if matches!(op, Op::Reopen) {
+                store = restart(store, &medium);
+                continue;
+            }
+            let answer = match apply(&store, &op) {
+                Err(WriteError::Full) => {
+                    refusals += 1;
+                    assert_eq!(dump(&store).unwrap(), model.dump(), "read while full, {room}");
+                    store = restart(store, &medium);
+                    assert_eq!(dump(&store).unwrap(), model.dump(), "reopened while full, {room}");
+                    assert!(matches!(apply(&store, &op), Err(WriteError::Full)));
+                    medium.set_faults(Faults::default());
+                    apply(&store, &op).unwrap()
+                }
+                done => done.unwrap(),
+            };
+            assert_eq!(answer, model.apply(&op));
+        }
+        assert_eq!(dump(&store).unwrap(), model.dump());
+        store = restart(store, &medium);
+        assert_eq!(dump(&store).unwrap(), model.dump());
+    }
+    assert!(refusals > 20, "only {refusals} refusals");
+}
+
+/// A medium of which everything that changes it fails from some moment on, until it is healed.
+#[derive(Clone)]
+struct Flaky {
+    bytes: RamMedium,
+    /// Changes that still succeed.
+    left: Arc<AtomicI64>,
+    error: MediumError,
+}
+
+impl Flaky {
+    fn new(left: i64, error: MediumError) -> Self {
+        Self { bytes: RamMedium::new(), left: Arc::new(AtomicI64::new(left)), error }
+    }
+
+    fn heal(&self) {
+        self.left.store(i64::MAX, Ordering::Relaxed);
+    }
+
+    fn change(&self) -> Result<(), MediumError> {
+        let left = self.left.fetch_sub(1, Ordering::Relaxed);
+        if left > 0 { Ok(()) } else { Err(self.error) }
+    }
+}
+
+impl Medium for Flaky {
+    fn len(&self) -> Result<u64, MediumError> {
+        self.bytes.len()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), MediumError> {
+        self.bytes.read_at(offset, out)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        if let Err(error) = self.change() {
+            // As a device may: half of it.
+            self.bytes.write_at(offset, &bytes[..bytes.len() / 2])?;
+            return Err(error);
+        }
+        self.bytes.write_at(offset, bytes)
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), MediumError> {
+        self.change()?;
+        self.bytes.set_len(len)
+    }
+
+    fn sync(&self) -> Result<(), MediumError> {
+        self.change()?;
+        self.bytes.sync()
+    }
+}
+
+/// Fails from change `left` on; returns whether anything failed.
+fn fail_and_heal(left: i64, error: MediumError) -> bool {
+    let medium = Flaky::new(left, error);
+    let mut store = open(&medium);
+    let mut model = Model::default();
+    let mut failed = false;
+    for op in workload() {
+        if matches!(op, Op::Reopen) {
+            store = restart(store, &medium);
+            continue;
+        }
+        let outcome = apply(&store, &op);
+        let before = model.dump();
+        let answer = model.apply(&op);
+        match outcome {
+            Ok(given) => assert_eq!(given, answer),
+            Err(refused) => {
+                failed = true;
+                let there = dump(&store).unwrap();
+                medium.heal();
+                assert_eq!(dump(&store).unwrap(), there);
+                let unsure = matches!(refused, WriteError::Medium(_));
+                assert!(unsure || matches!(refused, WriteError::Full), "{left}: {refused}");
+                if there == before {
+                    assert_eq!(apply(&store, &op).unwrap(), answer, "{left}");
+                } else {
+                    assert!(unsure, "{left}: {op:?} was refused and is there");
+                    assert_eq!(there, model.dump(), "{left}");
+                }
+            }
+        }
+        assert_eq!(dump(&store).unwrap(), model.dump(), "{left}: {op:?}");
+    }
+    store = restart(store, &medium);
+    assert_eq!(dump(&store).unwrap(), model.dump(), "{left}");
+    failed
+}
+
+/// Copy-on-write file systems run out of room for bytes that were there before, and some say so
+/// only at a sync.
+#[test]
+fn any_write_can_find_no_room() {
+    let failures = (0..).take_while(|left| fail_and_heal(*left, MediumError::Full)).count();
+    assert!(failures > 100, "only {failures}");
+}
+
+#[test]
+fn any_write_can_meet_a_sick_device() {
+    let error = MediumError::Device { errno: 5 };
+    let failures = (0..).take_while(|left| fail_and_heal(*left, error)).count();
+    assert!(failures > 100, "only {failures}");
+}
