@@ -76,15 +76,6 @@ workspace_tests() {
         tee "$log"
 }
 
-# Core, linked into a program that has no allocator to call.
-no_alloc() {
-    if [ "$(uname -m)" != x86_64 ]; then
-        say "skipped: the freestanding program is written for x86_64"
-        return 0
-    fi
-    cargo build --locked --release -p garret-noalloc && "$(target_dir)/release/garret-noalloc"
-}
-
 documentation() {
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps
 }
@@ -107,7 +98,7 @@ stage "licences" python3 tests/hygiene.py licences
 stage "formatting" cargo fmt --all --check
 stage "lints" lints
 stage "tests" workspace_tests
-stage "no allocator in core" no_alloc
+stage "no allocator in core" tests/noalloc/check.sh
 stage "documentation" documentation
 printf '\nall stages passed in %d s\n' $((SECONDS - began))
 totals
