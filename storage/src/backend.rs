@@ -17,7 +17,7 @@ use redb::StorageBackend;
 pub(crate) struct Link {
     medium: Arc<dyn Medium>,
     state: Mutex<State>,
-    failure: Mutex<Option<Failure>>,
+    failure: Mutex<Option<MediumError>>,
 }
 
 enum State {
@@ -72,7 +72,7 @@ impl Link {
 
     /// The first thing the medium refused since the last [`Link::forget_failure`]. redb doesn't
     /// always pass on what it was, only that something was.
-    pub(crate) fn failure(&self) -> Option<Failure> {
+    pub(crate) fn failure(&self) -> Option<MediumError> {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -81,10 +81,8 @@ impl Link {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// `commits`: after a failure of this, what was to be committed may be there all the same.
     fn run<T>(
         &self,
-        commits: bool,
         act: impl FnOnce(&mut State, &dyn Medium) -> Result<T, MediumError>,
     ) -> io::Result<T> {
         let mut state = self.state();
@@ -92,22 +90,10 @@ impl Link {
             return Err(io::Error::other("the store was reopened meanwhile"));
         }
         act(&mut state, &*self.medium).map_err(|error| {
-            self.note(Failure { error, unsure: commits });
+            self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             io::Error::other(error)
         })
     }
-
-    fn note(&self, failure: Failure) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
-    }
-}
-
-/// What a medium refused.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Failure {
-    pub(crate) error: MediumError,
-    /// Whether the commit under way may be found on the medium later, whole.
-    pub(crate) unsure: bool,
 }
 
 /// What redb owns: a handle to the link.
@@ -121,21 +107,21 @@ impl fmt::Debug for Adapter {
 
 impl StorageBackend for Adapter {
     fn len(&self) -> io::Result<u64> {
-        self.0.run(false, |state, medium| match state {
+        self.0.run(|state, medium| match state {
             State::Staged(stage) => Ok(stage.len),
             _ => medium.len(),
         })
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.run(false, |state, medium| match state {
+        self.0.run(|state, medium| match state {
             State::Staged(stage) => stage.read(medium, offset, out),
             _ => medium.read_at(offset, out),
         })
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.run(false, |state, medium| match state {
+        self.0.run(|state, medium| match state {
             State::Staged(stage) => {
                 stage.set_len(len);
                 Ok(())
@@ -145,7 +131,7 @@ impl StorageBackend for Adapter {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.run(true, |state, medium| match state {
+        self.0.run(|state, medium| match state {
             State::Staged(stage) => {
                 stage.sync();
                 Ok(())
@@ -155,15 +141,12 @@ impl StorageBackend for Adapter {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.run(offset < HEADER, |state, medium| match state {
+        self.0.run(|state, medium| match state {
             State::Staged(stage) => stage.write(medium, offset, data),
             _ => medium.write_at(offset, data),
         })
     }
 }
-
-/// redb's header ends before this offset; writing to it is what makes a commit count.
-const HEADER: u64 = BLOCK_U64;
 
 /// Writes that wait, and the medium's content as it will be after them.
 pub(crate) struct Stage {
@@ -296,4 +279,86 @@ fn distance(from: u64, to: u64) -> usize {
 
 fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use garret_hal::media::RamMedium;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Write(u64, Vec<u8>),
+        SetLen(u64),
+        Sync,
+        GoLive,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let position = prop_oneof![0..20_000_u64, 0..5_u64, (0..4_u64).prop_map(|n| n * BLOCK_U64)];
+        prop_oneof![
+            6 => (position.clone(), vec(1..=u8::MAX, 1..9_000)).prop_map(|(at, b)| Step::Write(at, b)),
+            3 => position.prop_map(Step::SetLen),
+            1 => Just(Step::Sync),
+            1 => Just(Step::GoLive),
+        ]
+    }
+
+    fn read(adapter: &Adapter, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let mut out = vec![0xaa; len];
+        adapter.read(offset, &mut out).map(|()| out)
+    }
+
+    proptest! {
+           #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+           /// Staged or not, a reader sees what a plain array would hold; the medium does once live.
+           #[test]
+           fn a_link_shows_what_was_written(
+               before in vec(1..=u8::MAX, 0..20_000),
+               steps in vec(step(), 1..12),
+               probes in vec((0..40_000_u64, 0..9_000_usize), 1..6),
+           ) {
+               let medium = RamMedium::from_bytes(before.clone());
+               let stage = Stage::new(medium.len()?);
+               let link = Link::new(Arc::new(medium.clone()), stage);
+               let adapter = Adapter(link.clone());
+               let (mut model, mut live) = (before.clone(), false);
+               for step in steps {
+                   match step {
+                       Step::Write(at, bytes) => {
+                           adapter.write(at, &bytes)?;
+                           let at = at as usize;
+                           model.resize(model.len().max(at + bytes.len()), 0);
+                           model[at..at + bytes.len()].copy_from_slice(&bytes);
+                       }
+                       Step::SetLen(len) => {
+                           adapter.set_len(len)?;
+                           model.resize(len as usize, 0);
+                       }
+                       Step::Sync => adapter.sync_data()?,
+                       Step::GoLive => {
+                           link.go_live()?;
+                           live = true;
+                       }
+                   }
+                   prop_assert_eq!(adapter.len()?, model.len() as u64);
+                   prop_assert_eq!(read(&adapter, 0, model.len())?, &*model);
+                   for (at, len) in &probes {
+                       let expected = model.get(*at as usize..*at as usize + len);
+                       let found = read(&adapter, *at, *len).ok();
+    prop_assert_eq!(found.as_deref(), expected);
+                   }
+                   prop_assert_eq!(&medium.snapshot(), if live { &model } else { &before });
+               }
+               link.go_live()?;
+               prop_assert_eq!(medium.snapshot(), &*model);
+               link.cut();
+               prop_assert!(adapter.write(0, b"late").is_err() && read(&adapter, 0, 0).is_err());
+               prop_assert_eq!(medium.snapshot(), model);
+           }
+       }
 }

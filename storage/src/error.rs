@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::medium::MediumError;
 
-use crate::backend::Failure;
 use crate::name::NamespaceError;
 
 /// Why a store wasn't opened. The file is as it was.
@@ -92,9 +91,10 @@ pub enum OpenError {
 
 /// Why nothing was written. What was acknowledged before is still there.
 ///
-/// After [`WriteError::Medium`] or [`WriteError::Engine`] the write may have reached the medium all
-/// the same, whole: [`Store::session`](crate::Store::session) tells how many turns there are.
-/// After every other variant it certainly didn't.
+/// After [`WriteError::Full`], [`WriteError::Medium`] or [`WriteError::Engine`] the write itself may
+/// be there all the same, whole, when the device refused nothing but the last step: before saying it
+/// again, ask [`Store::session`](crate::Store::session) for the number of turns. After every other
+/// variant it certainly isn't.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
@@ -187,12 +187,7 @@ pub enum ReadError {
 #[derive(Debug)]
 pub(crate) enum Fault {
     Medium(MediumError),
-    /// As `Medium`, but so late that the write may have happened all the same.
-    Unsure(MediumError),
-    Damaged {
-        what: &'static str,
-        key: String,
-    },
+    Damaged { what: &'static str, key: String },
     Engine(String),
 }
 
@@ -207,7 +202,7 @@ impl From<Fault> for WriteError {
     fn from(fault: Fault) -> Self {
         match fault {
             Fault::Medium(MediumError::Full) => Self::Full,
-            Fault::Medium(error) | Fault::Unsure(error) => Self::Medium(error),
+            Fault::Medium(error) => Self::Medium(error),
             Fault::Damaged { what, key } => Self::Damaged { what, key },
             Fault::Engine(why) => Self::Engine(why),
         }
@@ -217,18 +212,9 @@ impl From<Fault> for WriteError {
 impl From<Fault> for ReadError {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Medium(error) | Fault::Unsure(error) => Self::Medium(error),
+            Fault::Medium(error) => Self::Medium(error),
             Fault::Damaged { what, key } => Self::Damaged { what, key },
             Fault::Engine(why) => Self::Engine(why),
-        }
-    }
-}
-
-impl From<Failure> for Fault {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure { error, unsure: true } => Self::Unsure(error),
-            Failure { error, unsure: false } => Self::Medium(error),
         }
     }
 }

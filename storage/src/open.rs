@@ -76,9 +76,7 @@ impl Unopened {
             Self::Fault(Fault::Medium(source @ MediumError::OutOfRange)) => {
                 OpenError::Damaged { namespace, why: source.to_string() }
             }
-            Self::Fault(Fault::Medium(source) | Fault::Unsure(source)) => {
-                OpenError::Medium { namespace, source }
-            }
+            Self::Fault(Fault::Medium(source)) => OpenError::Medium { namespace, source },
             Self::Fault(Fault::Damaged { what, key }) => {
                 OpenError::Damaged { namespace, why: format!("{what}: {key}") }
             }
@@ -126,7 +124,7 @@ pub(crate) fn contain<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fa
 /// What the medium refused, where that is behind a failure of the database.
 pub(crate) fn explain(fault: Fault, link: &Link) -> Fault {
     match fault {
-        Fault::Engine(_) => link.failure().map_or(fault, Fault::from),
+        Fault::Engine(_) => link.failure().map_or(fault, Fault::Medium),
         other => other,
     }
 }

@@ -215,3 +215,128 @@ const fn confidence_of(byte: u8) -> Option<Confidence> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const AT: WallTime = WallTime { unix_ms: -2, confidence: Confidence::Good };
+
+    fn turn(text: &str) -> Vec<u8> {
+        encode(&TurnRecord::new(0x0102, 0x0304, text, AT)).unwrap().to_vec()
+    }
+
+    fn reply(text: &str, tokens: &[Token]) -> Vec<u8> {
+        let reply = NewReply {
+            text,
+            tokens,
+            model_fingerprint: &[0xf1; 32],
+            finish: StoredFinish::Cancelled,
+            at: AT,
+            receipt: b"",
+        };
+        encode(&ReplyRecord::new(1, 2, &reply)).unwrap().to_vec()
+    }
+
+    /// `FORMAT.md`, TurnRecord, written out by hand.
+    #[test]
+    fn turn_record_bytes_are_those_of_the_format() {
+        for (text, before, reference) in [
+            ("bee", &b""[..], *b"bee\xff\xff\xff\xff\xff"),
+            ("nine byte", b"nine byte", [0x80 | 9, 0, 0, 0, 0xbf, 0xff, 0xff, 0xff]),
+        ] {
+            let mut expected = before.to_vec();
+            expected.extend([2, 1, 0, 0, 0, 0, 0, 0]);
+            expected.extend([4, 3, 0, 0, 0, 0, 0, 0]);
+            expected.extend([0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+            expected.extend(Sha256::digest(text));
+            expected.extend(reference);
+            expected.push(2);
+            assert_eq!(turn(text), expected);
+        }
+    }
+
+    /// A text of 100 bytes: bits 0-5 of its length stay, the others move up by two.
+    #[test]
+    fn a_long_text_has_its_length_spread_as_the_format_says() {
+        let bytes = turn(&"x".repeat(100));
+        let root = &bytes[bytes.len() - 65..];
+        assert_eq!(root[56..60], [0x80 | 100 & 0x3f, (100 >> 6), 0, 0]);
+        assert_eq!(i32::from_le_bytes(root[60..64].try_into().unwrap()), -(100 + 56));
+    }
+
+    /// `FORMAT.md`, ReplyRecord, field by field.
+    #[test]
+    fn reply_record_bytes_are_those_of_the_format() {
+        let bytes = reply("a longer text", &[Token(-2), Token(0x0102_0304)]);
+        let root = bytes.len() - 74;
+        assert_eq!(bytes[root..root + 8], 1_u64.to_le_bytes());
+        assert_eq!(bytes[root + 8..root + 16], 2_u64.to_le_bytes());
+        assert_eq!(bytes[root + 16..root + 24], (-2_i64).to_le_bytes());
+        assert_eq!(bytes[root + 24..root + 56], [0xf1; 32]);
+        let word = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let target = |at: usize, distance: usize| (at as i64 + i64::from(word(distance))) as usize;
+        let text = target(root + 56, root + 60);
+        assert_eq!(&bytes[text..text + 13], b"a longer text");
+        assert_eq!(word(root + 68), 8);
+        let tokens = target(root + 64, root + 64);
+        assert_eq!(bytes[tokens..tokens + 8], [0xfe, 0xff, 0xff, 0xff, 4, 3, 2, 1]);
+        assert_eq!(bytes[root + 72..], [2, 2]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn records_come_back(text: String, reply_text: String, ids in vec(any::<i32>(), 0..50)) {
+            let bytes = turn(&text);
+            let view = TurnRecord::view(0x0102, 0x0304, &bytes).unwrap();
+            prop_assert_eq!((view.user, view.accepted_ms, view.clock), (&*text, -2, AT.confidence));
+            let tokens: Vec<_> = ids.into_iter().map(Token).collect();
+            let bytes = reply(&reply_text, &tokens);
+            let view = ReplyRecord::view(1, 2, &bytes).unwrap();
+            prop_assert_eq!(view.text, reply_text);
+            prop_assert!(view.tokens.iter().eq(tokens));
+            prop_assert_eq!(view.finish, StoredFinish::Cancelled);
+        }
+
+        /// Any bytes are a record or an error; where they are a record, its parts can be read.
+        #[test]
+        fn any_bytes_can_be_read(bytes in vec(any::<u8>(), 0..200)) {
+            let _ = SessionRecord::read("a", &bytes);
+            let _ = TurnRecord::view(1, 1, &bytes);
+            if let Ok(view) = ReplyRecord::view(1, 1, &bytes) {
+                prop_assert!(view.text.len() + view.tokens.len() <= bytes.len());
+            }
+        }
+
+        /// Every byte of a turn is covered by a check, save its clock.
+        #[test]
+        fn a_changed_turn_is_damaged_or_has_the_same_words(
+            text in ".{0,40}", at: prop::sample::Index, flip in 1..=u8::MAX,
+        ) {
+            let mut bytes = turn(&text);
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+            if let Ok(view) = TurnRecord::view(0x0102, 0x0304, &bytes) {
+                prop_assert_eq!(view.user, text);
+            }
+        }
+
+        #[test]
+        fn a_reply_cut_anywhere_or_changed_anywhere_is_read_or_refused(
+            at: prop::sample::Index, flip in 1..=u8::MAX,
+        ) {
+            let mut bytes = reply("a reply of some length", &[Token(1); 9]);
+            let at = at.index(bytes.len());
+            prop_assert!(ReplyRecord::view(1, 2, &bytes[..at]).is_err());
+            bytes[at] ^= flip;
+            if let Ok(view) = ReplyRecord::view(1, 2, &bytes) {
+                prop_assert!(view.text.len() < 64 && view.tokens.iter().count() < 64);
+            }
+        }
+    }
+}

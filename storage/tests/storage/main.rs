@@ -1,6 +1,9 @@
 //! The store against a reference model: under random operations, power cuts at every moment, full
 //! and failing media, damaged files, other processes and older files.
 
+// Clippy allows these in test functions, but not in what they call.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod crash;
 mod damage;
 mod fixture;
