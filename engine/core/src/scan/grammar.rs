@@ -3,6 +3,8 @@
 //! Every decision is taken at the first byte that allows it and depends on nothing after that byte,
 //! which is why it doesn't matter how the output was cut into pieces.
 
+use core::ops::Range;
+
 use super::{Companions, TagKind, Why};
 
 /// What the bytes from a `<` on are.
@@ -54,16 +56,15 @@ pub(super) fn split_opener(raw: &[u8]) -> Option<(&'static str, &[u8])> {
 /// Decides about a tag whose opener has `from` bytes.
 fn find_body(held: &[u8], name: Name, from: usize, limit: Limit) -> Found<'_> {
     let quote = quote_at(held, name, from);
-    let mut stop = match closer(held, from, quote, limit) {
+    let mut stop = match closer(held, from..held.len(), quote, limit) {
         Closer::Partial => return Found::Partial,
         Closer::At { inner, end } => return whole(held, name, from..inner, end),
         Closer::Stop(stop) => stop,
     };
     if quote.is_some() {
         // The quotation has no end: it was none.
-        let part = held.get(..stop).unwrap_or_default();
         let limit = if stop == held.len() { limit } else { Limit::End };
-        match closer(part, from, None, limit) {
+        match closer(held, from..stop, None, limit) {
             Closer::At { inner, end } => return whole(held, name, from..inner, end),
             Closer::Stop(earlier) => stop = earlier,
             Closer::Partial => {}
@@ -76,7 +77,7 @@ fn find_body(held: &[u8], name: Name, from: usize, limit: Limit) -> Found<'_> {
 }
 
 /// A tag of `end` bytes whose verb and payload, or list, are in `inner`.
-fn whole(held: &[u8], name: Name, inner: core::ops::Range<usize>, end: usize) -> Found<'_> {
+fn whole(held: &[u8], name: Name, inner: Range<usize>, end: usize) -> Found<'_> {
     let body = held.get(inner).unwrap_or_default();
     let Ok(body) = core::str::from_utf8(body) else {
         return Found::Stripped(end, Why::NotUtf8);
@@ -218,13 +219,13 @@ struct Single {
     likely: bool,
 }
 
-/// Looks for the closer in `held[from..]`; a quotation that begins at `quote` hides it.
-fn closer(held: &[u8], from: usize, quote: Option<usize>, limit: Limit) -> Closer {
+/// Looks for the closer in `held[body]`; a quotation that begins at `quote` hides it.
+fn closer(held: &[u8], body: Range<usize>, quote: Option<usize>, limit: Limit) -> Closer {
     let last = limit != Limit::None;
-    let mut cursor = Cursor { bytes: held, at: from };
+    let mut cursor = Cursor { bytes: held, at: body.start };
     let mut single: Option<Single> = None;
     let mut quoted: Option<u8> = None;
-    while let Some(byte) = cursor.peek() {
+    while let Some(byte) = cursor.peek().filter(|_| cursor.at < body.end) {
         let at = cursor.at;
         let step = match byte {
             b'\n' => line_end(&cursor, single, last),

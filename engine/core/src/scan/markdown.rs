@@ -116,7 +116,6 @@ impl Markdown {
         if let Some(fence) = &mut self.fence {
             fence.part = if run.len >= fence.len { Part::Closing } else { Part::Body };
         } else if let Some(start) = run.start.filter(|_| run.len >= 3) {
-            self.span = Span::NONE;
             self.fence = Some(Fence { byte: run.byte, len: run.len, start, part: Part::Info });
         } else if run.byte == b'`' {
             self.span.meet(run.len);
@@ -130,7 +129,10 @@ impl Markdown {
         }
         match &mut self.fence {
             Some(fence) if fence.part == Part::Closing => self.fence = None,
-            Some(fence) => fence.part = Part::Body,
+            Some(fence) => {
+                fence.part = Part::Body;
+                self.span = Span::NONE;
+            }
             None => {}
         }
         self.escaped = false;
@@ -143,7 +145,6 @@ impl Markdown {
             return;
         };
         // No fence has a backtick after its opening run: that run was a code span's.
-        self.span = Span::NONE;
         self.span.meet(fence.len);
         self.run = Some(Run { byte, len: 1, start: None });
     }
