@@ -47,7 +47,7 @@ tools() {
 # Tests see the models' folder and nothing else of the user's own settings.
 bring_models() {
     fetch_models "${models[@]}" || return
-    GARRET_TEST_MODELS=$(models_dir)
+    GARRET_TEST_MODELS=$(cd "$(models_dir)" && pwd) || return
     local name
     for name in $(compgen -e GARRET_); do
         [ "$name" = GARRET_TEST_MODELS ] || unset "$name"
