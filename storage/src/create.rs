@@ -47,20 +47,15 @@ pub(crate) fn classify(medium: &dyn Medium) -> Result<Found, MediumError> {
 }
 
 /// A stage that shows an empty store of `namespace`, and writes it when it is performed.
-pub(crate) fn stage(namespace: &str, found: &Found) -> Result<Stage, Fault> {
+pub(crate) fn stage(namespace: &str) -> Result<Stage, Fault> {
     let image = image(namespace)?;
     let mut waiting = VecDeque::from([write(0, &MARK), Operation::Sync]);
     waiting.push_back(Operation::SetLen(image.len));
-    for index in 0..image.len.div_ceil(BLOCK_U64) {
-        let block = match image.blocks.get(&index) {
-            Some(block) => &**block,
-            // Left over from the creation that was cut short.
-            None if *found == Found::Unfinished => &[0; _],
-            None => continue,
-        };
-        let skip = if index == 0 { MARK.len() } else { 0 };
-        waiting
-            .push_back(write(index * BLOCK_U64 + u64::from(index == 0) * MARK_LEN, &block[skip..]));
+    // Blocks that aren't there belong to no page; what an earlier attempt left in them is never read.
+    for (index, block) in &image.blocks {
+        let skip = if *index == 0 { MARK.len() } else { 0 };
+        let offset = index * BLOCK_U64 + if *index == 0 { MARK_LEN } else { 0 };
+        waiting.push_back(write(offset, &block[skip..]));
     }
     waiting.extend([Operation::Sync, write(0, &MAGIC), Operation::Sync]);
     Ok(Stage::of(image, waiting))

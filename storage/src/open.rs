@@ -164,7 +164,7 @@ fn stage(namespace: &str, medium: &dyn Medium) -> Result<Stage, Unopened> {
         Found::Foreign => {
             Err(Unopened::NotAStore("its first bytes are not those of a database".to_owned()))
         }
-        found => Ok(create::stage(namespace, &found)?),
+        Found::New | Found::Unfinished => Ok(create::stage(namespace)?),
     }
 }
 

@@ -156,3 +156,34 @@ fn lock(namespace: &str, store: &Path) -> Result<Lock, OpenError> {
         LockError::Io(source) => failed(&path, source),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use garret_core::time::{Confidence, WallTime};
+    use garret_hal::media::RamMedium;
+
+    use super::*;
+
+    /// A panic below an operation ends neither the store nor the process, and what panicked doesn't
+    /// get to write any more, not even while it is closed.
+    #[test]
+    fn a_panic_is_an_error_and_the_store_goes_on() {
+        let medium = RamMedium::new();
+        let store = Store::on_medium("n", Box::new(medium.clone())).unwrap();
+        let (id, at) =
+            ("s".parse().unwrap(), WallTime { unix_ms: 0, confidence: Confidence::Good });
+        assert_eq!(store.accept(&id, "one", at).unwrap(), 1);
+        let before = medium.snapshot();
+        let error = store.writing(|open| -> Result<Result<(), _>, _> {
+            let transaction = open.database.begin_write()?;
+            transaction.open_table(crate::table::META)?.insert("half", b"done".as_slice())?;
+            panic!("as if in the database")
+        });
+        assert!(matches!(error, Err(WriteError::Engine(why)) if why == "as if in the database"));
+        assert!(medium.snapshot() == before);
+        assert_eq!(store.accept(&id, "two", at).unwrap(), 2);
+        drop(store);
+        let store = Store::on_medium("n", Box::new(medium)).unwrap();
+        assert_eq!(store.session(&id).unwrap().unwrap().turns, 2);
+    }
+}
