@@ -36,7 +36,7 @@
 //! write is there afterwards; one that was under way is there whole or not at all.
 //!
 //! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
-//! pages; a commit writes some 30 KB to the device; listing reads every session's record; a delete
+//! pages; a commit writes 25 to 41 KB to the device (2,000 turns of 100 bytes); listing reads every session's record; a delete
 //! leaves the bytes in free pages until they are used again, and files don't shrink.
 
 #![forbid(unsafe_code)]
