@@ -1,6 +1,7 @@
 //! What is run without an allocator: one check for each part of core.
 
 mod output;
+mod slot;
 
 /// A part of core at work; false when it does the wrong thing.
 type Check = fn() -> bool;
@@ -10,6 +11,8 @@ const CHECKS: &[Check] = &[
     output::characters_arrive_whole,
     output::tags_are_found_byte_by_byte,
     output::quoted_tags_are_recognised,
+    slot::windows_are_divided,
+    slot::a_prompt_is_assembled,
 ];
 
 /// Runs every check; 0, or the exit code of the first that fails.

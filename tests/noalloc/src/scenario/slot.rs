@@ -1,0 +1,92 @@
+//! A window is divided, a long message shortened, a prompt assembled and accounted for.
+
+use core::convert::Infallible;
+
+use garret_core::assemble::{Input, PastReply, Scratch, Turn, assemble};
+use garret_core::budget::Budget;
+use garret_core::prompt::{Content, EncodeError, Message, PromptEncoder, Role};
+use garret_core::receipt::Omitted;
+use garret_core::shorten::{Shown, shorten};
+use garret_core::token::{Token, TokenBuf, TokenBytes};
+
+/// Every profile and the windows between divide without a rest.
+pub(crate) fn windows_are_divided() -> bool {
+    (Budget::MIN_WINDOW..40_000).step_by(61).all(|n_ctx| {
+        let parts = Budget::for_window(n_ctx)
+            .map(|budget| budget.prompt_limit() + budget.reply_reserve + budget.companion_reserve);
+        parts == Ok(n_ctx)
+    })
+}
+
+/// More turns than fit, and a message longer than its ceiling.
+pub(crate) fn a_prompt_is_assembled() -> bool {
+    try_assembly().is_some_and(|right| right)
+}
+
+fn try_assembly() -> Option<bool> {
+    let budget = Budget::for_window(Budget::MIN_WINDOW).ok()?;
+    let mut encoder = Bytes;
+    let limit = usize::try_from(budget.message_text()).ok()?;
+    let message = shorten(&mut encoder, LONG, limit).ok()?;
+    let user = Shown::whole("What do bees do in winter, and how can I help them through it?");
+    let reply = PastReply { text: "They cluster.", tokens: TokenBytes::default() };
+    let turn = |seq| Turn { seq, user: &user, reply: Some(reply), cost: 90 };
+    let history: [Turn<'_>; TURNS] =
+        core::array::from_fn(|i| turn(u64::try_from(i).map_or(0, |i| i + 1)));
+    let (system, keep_from, older) = ("Be brief.", None, 3);
+    let input = Input { system, history: &history, older, keep_from, message: &message };
+    let scratch = Scratch {
+        messages: &mut [Message::new(Role::User, ""); 2 * TURNS + 2],
+        ends: &mut [0; 2 * TURNS + 2],
+        tokens: &mut [Token(0); 2_048],
+    };
+    let slot = assemble(&budget, &mut encoder, &input, scratch).ok()?;
+    let receipt = &slot.receipt;
+    let sum: u32 = receipt.blocks.iter().map(|block| block.tokens).sum();
+    let left_out = |what| receipt.omitted.iter().find(|o| o.what == what).map(|o| o.count);
+    let first = receipt.history_from?;
+    Some(
+        usize::try_from(sum).ok()? == slot.tokens.len()
+            && sum <= budget.prompt_limit()
+            && left_out(Omitted::OldTurns) == Some(first - 1 + older)
+            && left_out(Omitted::MessageMiddle).is_some_and(|count| count > 0),
+    )
+}
+
+/// One token a byte; each message costs two more.
+struct Bytes;
+
+impl PromptEncoder for Bytes {
+    type Error = Infallible;
+
+    fn encode(
+        &mut self,
+        messages: &[Message<'_>],
+        out: &mut TokenBuf<'_>,
+        ends: &mut [usize],
+    ) -> Result<(), EncodeError<Infallible>> {
+        for (message, end) in messages.iter().zip(ends) {
+            let bytes = message.content.parts().flat_map(str::bytes).map(i32::from);
+            let run = [-1].into_iter().chain(bytes).chain([-2]).map(Token);
+            out.extend(run).map_err(|_| EncodeError::Full)?;
+            *end = out.len();
+        }
+        out.push(Token(-1)).map_err(|_| EncodeError::Full)
+    }
+
+    fn count(
+        &mut self,
+        content: &Content<'_>,
+        _limit: usize,
+    ) -> Result<usize, EncodeError<Infallible>> {
+        Ok(content.len())
+    }
+}
+
+const TURNS: usize = 30;
+
+/// 2,000 characters, over the ceiling of the smallest window.
+const LONG: &str = match core::str::from_utf8(&[b'z'; 2_000]) {
+    Ok(text) => text,
+    Err(_) => "",
+};
