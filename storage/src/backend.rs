@@ -300,7 +300,8 @@ mod tests {
     fn step() -> impl Strategy<Value = Step> {
         let position = prop_oneof![0..20_000_u64, 0..5_u64, (0..4_u64).prop_map(|n| n * BLOCK_U64)];
         prop_oneof![
-            6 => (position.clone(), vec(1..=u8::MAX, 1..9_000)).prop_map(|(at, b)| Step::Write(at, b)),
+            6 => (position.clone(), vec(1..=u8::MAX, 1..9_000))
+                .prop_map(|(at, bytes)| Step::Write(at, bytes)),
             3 => position.prop_map(Step::SetLen),
             1 => Just(Step::Sync),
             1 => Just(Step::GoLive),
@@ -315,7 +316,8 @@ mod tests {
     proptest! {
            #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-           /// Staged or not, a reader sees what a plain array would hold; the medium does once live.
+           /// Staged or not, a reader sees what a plain array would hold; the medium does once
+           /// live.
            #[test]
            fn a_link_shows_what_was_written(
                before in vec(1..=u8::MAX, 0..20_000),

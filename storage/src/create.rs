@@ -51,7 +51,8 @@ pub(crate) fn stage(namespace: &str) -> Result<Stage, Fault> {
     let image = image(namespace)?;
     let mut waiting = VecDeque::from([write(0, &MARK), Operation::Sync]);
     waiting.push_back(Operation::SetLen(image.len));
-    // Blocks that aren't there belong to no page; what an earlier attempt left in them is never read.
+    // Blocks that aren't there belong to no page; what an earlier attempt left in them is never
+    // read.
     for (index, block) in &image.blocks {
         let skip = if *index == 0 { MARK.len() } else { 0 };
         let offset = index * BLOCK_U64 + if *index == 0 { MARK_LEN } else { 0 };

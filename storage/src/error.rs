@@ -16,7 +16,8 @@ pub enum OpenError {
     Namespace(#[from] NamespaceError),
     /// Another process, or another `Store` in this one, has it.
     #[error(
-        "namespace `{namespace}` is in use by {}: use that one, end it, or choose another namespace",
+        "namespace `{namespace}` is in use by {}: use that one, end it, or choose another \
+         namespace",
         owner(*pid)
     )]
     InUse {
@@ -26,7 +27,10 @@ pub enum OpenError {
         pid: Option<u32>,
     },
     /// The data directory or the lock file can't be made.
-    #[error("can't prepare {}: {source}; check the data directory's owner, mode and space", path.display())]
+    #[error(
+        "can't prepare {}: {source}; check the data directory's owner, mode and space",
+        path.display()
+    )]
     Directory {
         /// What was to be made or opened.
         path: PathBuf,
@@ -65,8 +69,8 @@ pub enum OpenError {
     },
     /// The file belongs to another namespace.
     #[error(
-        "the file of namespace `{namespace}` holds namespace `{found}`: it was renamed or copied by \
-         hand; give it back its name"
+        "the file of namespace `{namespace}` holds namespace `{found}`: it was renamed or copied \
+         by hand; give it back its name"
     )]
     OtherNamespace {
         /// The namespace asked for.
@@ -91,10 +95,10 @@ pub enum OpenError {
 
 /// Why nothing was written. What was acknowledged before is still there.
 ///
-/// After [`WriteError::Full`], [`WriteError::Medium`] or [`WriteError::Engine`] the write itself may
-/// be there all the same, whole, when the device refused nothing but the last step: before saying it
-/// again, ask [`Store::session`](crate::Store::session) for the number of turns. After every other
-/// variant it certainly isn't.
+/// After [`WriteError::Full`], [`WriteError::Medium`] or [`WriteError::Engine`] the write itself
+/// may be there all the same, whole, when the device refused nothing but the last step: before
+/// saying it again, ask [`Store::session`](crate::Store::session) for the number of turns. After
+/// every other variant it certainly isn't.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {

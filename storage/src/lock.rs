@@ -35,7 +35,7 @@ impl Lock {
         let mut lock = Self(file);
         if let Err(error) = lock.sign() {
             // The lock holds without it; on a full disk nobody could open a store otherwise.
-            tracing::warn!(%error, path = %path.display(), "can't write the process id to the lock");
+            tracing::warn!(%error, path = %path.display(), "can't write the process id there");
         }
         Ok(lock)
     }

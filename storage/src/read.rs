@@ -44,8 +44,8 @@ impl Store {
 
     /// Hands the turns of `session` from number `from` on to `f`, in order.
     ///
-    /// The views borrow from pages that this call holds; `f` may use the store, and sees the turns as
-    /// they were when the call began.
+    /// The views borrow from pages that this call holds; `f` may use the store, and sees the turns
+    /// as they were when the call began.
     ///
     /// # Errors
     /// [`ReadError::UnknownSession`] and others; `f` isn't called then.

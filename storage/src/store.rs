@@ -28,13 +28,14 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store of `namespace` in `data_dir`, making what isn't there; `open_medium` gets the
-    /// path of its file and opens or creates that.
+    /// Opens the store of `namespace` in `data_dir`, making what isn't there; `open_medium` gets
+    /// the path of its file and opens or creates that.
     ///
     /// An existing file isn't written to before the first record is.
     ///
     /// # Errors
-    /// [`OpenError`]; [`OpenError::InUse`] when another process or another store of this one has it.
+    /// [`OpenError`]; [`OpenError::InUse`] when another process or another store of this one has
+    /// it.
     pub fn open(
         data_dir: &Path,
         namespace: &str,

@@ -127,7 +127,8 @@ impl Store {
     /// Removes a session with all its turns, replies and receipts.
     ///
     /// # Errors
-    /// [`WriteError::UnknownSession`] and others; the session is whole then, save as that type says.
+    /// [`WriteError::UnknownSession`] and others; the session is whole then, save as that type
+    /// says.
     pub fn delete(&self, session: &SessionId) -> Result<(), WriteError> {
         self.writing(|open| {
             let transaction = begin(open)?;

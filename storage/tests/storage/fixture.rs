@@ -21,8 +21,8 @@ fn version_1_is_read_and_written_on() {
     assert_eq!(dump(&open(&medium)).unwrap().sessions.len(), expected.sessions.len() + 1);
 }
 
-/// Wrote the fixture; `tests/fixtures/README.md` says when to run it again: never for a version that
-/// was released.
+/// Wrote the fixture; `tests/fixtures/README.md` says when to run it again: never for a version
+/// that was released.
 #[test]
 #[ignore = "writes a fixture"]
 fn write_version_1() {

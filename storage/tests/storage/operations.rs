@@ -21,7 +21,8 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(session, text, ms)| Op::Accept { session, text, ms }),
         6 => (session.clone(), 0..6_u64, text())
             .prop_map(|(session, seq, text)| Op::Reply { session, seq, text }),
-        2 => (session.clone(), session.clone()).prop_map(|(session, to)| Op::Rename { session, to }),
+        2 => (session.clone(), session.clone())
+            .prop_map(|(session, to)| Op::Rename { session, to }),
         1 => (session.clone(), text()).prop_map(|(session, title)| Op::Title { session, title }),
         2 => session.prop_map(|session| Op::Delete { session }),
         2 => Just(Op::Reopen),
@@ -48,7 +49,11 @@ fn check(ops: &[Op]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 40,
+        failure_persistence: None,
+        ..Default::default()
+    })]
 
     #[test]
     fn random_operations_match_the_model(ops in vec(op(), 60)) {
