@@ -43,13 +43,19 @@
 
 mod backend;
 mod chat;
+pub mod check;
 mod embed;
+pub mod encoder;
 mod error;
+pub mod estimate;
+pub mod gguf;
 pub mod grammar;
 mod log;
 mod model;
 mod sampler;
 mod sequence;
+pub mod template;
+pub mod vocab;
 mod worker;
 
 pub use backend::Backend;

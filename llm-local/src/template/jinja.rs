@@ -1,0 +1,228 @@
+//! The template engine, with its bounds, and the placeholders that keep content out of it.
+
+use garret_core::prompt::Role;
+use jiff::civil::DateTime;
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Value;
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
+
+use super::{Segment, TemplateError, Turn};
+use crate::vocab::Specials;
+
+/// A message as the template sees it: one turn, or several merged ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slot {
+    pub(super) role: Role,
+    pub(super) turns: Vec<usize>,
+}
+
+/// A compiled template and what it may refer to.
+#[derive(Debug)]
+pub(super) struct Jinja {
+    environment: Environment<'static>,
+    bos: String,
+    eos: String,
+    /// Start of every placeholder; the source doesn't contain it.
+    mark: String,
+}
+
+impl Jinja {
+    pub(super) fn compile(
+        source: &str,
+        specials: &Specials,
+        now: DateTime,
+    ) -> Result<Self, TemplateError> {
+        if source.len() > MAX_SOURCE_BYTES {
+            let message = format!("its source has {} bytes", source.len());
+            return Err(TemplateError::Syntax { message });
+        }
+        let mut environment = environment(now).map_err(|error| syntax(&error))?;
+        environment
+            .add_template_owned(NAME, without_generation_tags(source))
+            .map_err(|error| syntax(&error))?;
+        let spelling = |token: &Option<(_, String)>| {
+            token.as_ref().map(|(_, text)| text.clone()).unwrap_or_default()
+        };
+        Ok(Self {
+            environment,
+            bos: spelling(&specials.bos),
+            eos: spelling(&specials.eos),
+            mark: unused_mark(source),
+        })
+    }
+
+    /// Renders `slots` of `turns` and takes the result apart at the placeholders.
+    pub(super) fn render<'a>(
+        &self,
+        turns: &[Turn<'a>],
+        slots: &[Slot],
+        reply_follows: bool,
+    ) -> Result<Vec<Segment<'a>>, TemplateError> {
+        let mut expected = vec![false; turns.len()];
+        let messages: Vec<Value> = slots
+            .iter()
+            .map(|slot| {
+                let content = self.content(turns, slot, &mut expected);
+                context! { role => slot.role.as_str(), content }
+            })
+            .collect();
+        let text = self.run(messages, reply_follows)?;
+        let segments = self.take_apart(&text, turns);
+        for segment in &segments {
+            if let Segment::Content(index, _) = segment
+                && let Some(missing) = expected.get_mut(*index)
+            {
+                *missing = false;
+            }
+        }
+        match expected.iter().position(|missing| *missing) {
+            Some(index) => Err(TemplateError::Dropped { index }),
+            None => Ok(segments),
+        }
+    }
+
+    /// The text that stands for a slot's content in the template.
+    fn content(&self, turns: &[Turn<'_>], slot: &Slot, expected: &mut [bool]) -> String {
+        let mut content = String::new();
+        for index in &slot.turns {
+            let Some(turn) = turns.get(*index) else { continue };
+            if !content.is_empty() {
+                content.push_str(BLANK_LINE);
+            }
+            let body = turn.content.trim();
+            if body.is_empty() && !turn.kept {
+                content.push_str(turn.content);
+                continue;
+            }
+            if let Some(flag) = expected.get_mut(*index) {
+                *flag = true;
+            }
+            let (lead, trail) = if turn.kept { ("", "") } else { ends(turn.content) };
+            content.push_str(&format!("{lead}{}{index}{MARK_END}{trail}", self.mark));
+        }
+        content
+    }
+
+    fn run(&self, messages: Vec<Value>, reply_follows: bool) -> Result<String, TemplateError> {
+        let refused = |error: Error| TemplateError::Refused { message: describe(&error) };
+        let context = context! {
+            messages,
+            add_generation_prompt => reply_follows,
+            bos_token => self.bos.as_str(),
+            eos_token => self.eos.as_str(),
+            tools => (),
+            documents => (),
+        };
+        let template = self.environment.get_template(NAME).map_err(refused)?;
+        template.render(context).map_err(refused)
+    }
+
+    fn take_apart<'a>(&self, text: &str, turns: &[Turn<'a>]) -> Vec<Segment<'a>> {
+        let mut segments = Vec::new();
+        let mut scaffold = String::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(self.mark.as_str()) {
+            let (before, marked) = rest.split_at(at);
+            scaffold.push_str(before);
+            rest = marked.get(self.mark.len()..).unwrap_or_default();
+            let Some((number, after)) = rest.split_once(MARK_END) else { continue };
+            let index = number.parse::<usize>().ok();
+            let Some((index, turn)) = index.and_then(|at| Some((at, turns.get(at)?))) else {
+                continue;
+            };
+            if !scaffold.is_empty() {
+                segments.push(Segment::Scaffold(std::mem::take(&mut scaffold)));
+            }
+            let body = if turn.kept { turn.content } else { turn.content.trim() };
+            segments.push(Segment::Content(index, body));
+            rest = after;
+        }
+        scaffold.push_str(rest);
+        if !scaffold.is_empty() {
+            segments.push(Segment::Scaffold(scaffold));
+        }
+        segments
+    }
+}
+
+fn environment(now: DateTime) -> Result<Environment<'static>, Error> {
+    let mut environment = Environment::new();
+    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?;
+    environment.set_syntax(syntax);
+    environment.set_undefined_behavior(UndefinedBehavior::Lenient);
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_recursion_limit(RECURSION_LIMIT);
+    environment.set_debug(false);
+    environment.set_fuel(Some(FUEL));
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.add_function("raise_exception", |message: String| -> Result<String, Error> {
+        Err(Error::new(ErrorKind::InvalidOperation, message))
+    });
+    environment.add_function("strftime_now", move |format: String| {
+        jiff::fmt::strtime::format(format.as_bytes(), now)
+            .map_err(|error| Error::new(ErrorKind::InvalidOperation, error.to_string()))
+    });
+    Ok(environment)
+}
+
+/// Replaces the `generation` blocks that training templates mark replies with, and that change
+/// nothing in the text, by blocks that the engine knows.
+fn without_generation_tags(source: &str) -> String {
+    let mut text = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(at) = rest.find("{%") {
+        let (before, tag) = rest.split_at(at);
+        text.push_str(before);
+        let Some(len) = tag.find("%}").map(|end| end + 2) else { break };
+        let (tag, after) = tag.split_at(len);
+        let word =
+            tag.trim_start_matches(['{', '%', '-', '+']).trim_end_matches(['}', '%', '-', '+']);
+        match word.trim() {
+            "generation" => text.push_str(&tag.replace("generation", "if true")),
+            "endgeneration" => text.push_str(&tag.replace("endgeneration", "endif")),
+            _ => text.push_str(tag),
+        }
+        rest = after;
+    }
+    text.push_str(rest);
+    text
+}
+
+/// A word of letters and digits that `source` doesn't contain.
+fn unused_mark(source: &str) -> String {
+    (0_u32..)
+        .map(|n| format!("garretslot{n}n"))
+        .find(|mark| !source.contains(mark.as_str()))
+        .unwrap_or_default()
+}
+
+/// White space before and after the body of `content`.
+fn ends(content: &str) -> (&str, &str) {
+    let body = content.trim_start();
+    let lead = content.get(..content.len() - body.len()).unwrap_or_default();
+    let trail = body.get(body.trim_end().len()..).unwrap_or_default();
+    (lead, trail)
+}
+
+fn syntax(error: &Error) -> TemplateError {
+    TemplateError::Syntax { message: describe(error) }
+}
+
+/// The engine's message, with the line it speaks of.
+fn describe(error: &Error) -> String {
+    let mut text = error.detail().map_or_else(|| error.kind().to_string(), str::to_owned);
+    if let Some(line) = error.line() {
+        text.push_str(&format!(" (line {line})"));
+    }
+    text
+}
+
+const NAME: &str = "chat";
+const MARK_END: char = 'x';
+const BLANK_LINE: &str = "\n\n";
+const MAX_SOURCE_BYTES: usize = 1 << 20;
+/// Depth of nested blocks and calls; real templates stay below 20, and a macro counts several.
+const RECURSION_LIMIT: usize = 120;
+/// What one rendering may spend: one unit for an instruction or for 64 bytes made, so this bounds
+/// memory as well (64 MB). Real templates use below 1,000, and 100 per message.
+const FUEL: u64 = 1_000_000;
