@@ -51,8 +51,8 @@ as_root() {
 }
 
 apt_install() {
-    as_root apt-get update -q >&2 || say "apt-get update failed; trying with the lists at hand"
-    as_root apt-get install -q -y --no-install-recommends "$@" >&2
+    as_root apt-get update -qq >&2 || say "apt-get update failed; trying with the lists at hand"
+    as_root apt-get install -qq -y -o Dpkg::Use-Pty=0 --no-install-recommends "$@" >&2
 }
 
 # Rust isn't Debian's: its package is older than what this workspace needs.
@@ -100,4 +100,12 @@ fetch_models() {
 target_dir() {
     cargo metadata --no-deps --format-version 1 --manifest-path "$root/Cargo.toml" |
         python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])'
+}
+
+# llama.cpp's build takes ccache by itself when it is in the path. These two let a clone use what
+# another one compiled, though paths below the build folder differ.
+share_ccache() {
+    has ccache || return 0
+    CCACHE_BASEDIR="${CCACHE_BASEDIR:-$(target_dir)}"
+    export CCACHE_BASEDIR CCACHE_NOHASHDIR="${CCACHE_NOHASHDIR:-1}"
 }

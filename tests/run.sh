@@ -61,8 +61,7 @@ trim_builds() {
     export CARGO_PROFILE_DEV_DEBUG="${CARGO_PROFILE_DEV_DEBUG:-line-tables-only}"
     export LLAMA_LIB_PROFILE="${LLAMA_LIB_PROFILE:-Release}"
     export RUST_BACKTRACE=1
-    # llama.cpp's build takes ccache by itself when it is in the path.
-    if has ccache; then say "ccache: $(ccache --get-config cache_dir)"; fi
+    share_ccache
 }
 
 lints() {
