@@ -98,8 +98,10 @@ fetch_models() {
 
 # The folder cargo builds into, whatever chose it: environment, configuration or default.
 target_dir() {
-    cargo metadata --no-deps --format-version 1 --manifest-path "$root/Cargo.toml" |
-        python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])'
+    local facts
+    facts=$(cargo metadata --no-deps --format-version 1 --manifest-path "$root/Cargo.toml") ||
+        die "cargo can't read this workspace, see above"
+    python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])' <<<"$facts"
 }
 
 # llama.cpp's build takes ccache by itself when it is in the path. These two let a clone use what
