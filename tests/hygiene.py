@@ -109,7 +109,10 @@ def allowed(expression):
 def check_licences():
     command = ["cargo", "metadata", "--locked", "--format-version", "1", "--manifest-path",
                str(ROOT / "Cargo.toml")]
-    packages = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    answer = subprocess.run(command, check=False, stdout=subprocess.PIPE)
+    if answer.returncode != 0:
+        return ["cargo can't read this workspace, see above"], "no packages"
+    packages = json.loads(answer.stdout)
     faults = []
     for package in packages["packages"]:
         if not allowed(package["license"] or ""):
