@@ -31,7 +31,7 @@ stage() {
     local name=$1 began=$SECONDS
     shift
     printf '\n== %s\n' "$name"
-    "$@" || die "stage failed: $name"
+    "$@" || die "stage failed: $name (exit code $?)"
     printf '== %s: passed in %d s\n' "$name" $((SECONDS - began))
 }
 
