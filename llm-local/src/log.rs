@@ -7,7 +7,9 @@
 //!
 //! A failed assertion in ggml ends the process, and before that it would start a debugger to print
 //! a backtrace unless `GGML_NO_BACKTRACE` is set. A callback set here takes its place, so that
-//! variable isn't needed (nor `set_var`, which would be unsound once threads run).
+//! variable needn't be set from here (`set_var` is unsound once threads run). Only a C++ exception
+//! that nothing catches still looks at it: whoever wants no debugger then either sets it in the
+//! environment a program is started with.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_void};

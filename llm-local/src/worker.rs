@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use garret_core::model::{Event, Finish};
+use garret_core::model::{Event, Finish, KvType};
 use garret_core::token::Token;
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams};
 use llama_cpp_sys_2 as sys;
 use smol::channel::{Receiver, bounded};
 
-use crate::chat::{ChatOptions, Job, KvType, Output, ReplyEvent, Signals};
+use crate::chat::{ChatOptions, Job, Output, ReplyEvent, Signals};
 use crate::error::{ChatError, LoadError};
 use crate::log;
 use crate::model::Model;
@@ -71,6 +71,10 @@ pub(crate) fn spawn(
         }
     }
 }
+
+/// Target of the event before every decode. Tests hook in here: what a handle asks for during that
+/// event interrupts the decode at its first operation.
+const DECODE: &str = "garret_llm::decode";
 
 /// Bytes; building a graph of a deep model takes more than a thread gets by default elsewhere.
 const STACK: usize = 8 << 20;
@@ -173,6 +177,7 @@ fn step(model: &Model, cache: &mut Cache<'_>, job: &mut Job) -> Result<Step, Cha
     job.reused.get_or_insert(start);
     let end = job.tokens.len().min(start + cache.n_batch());
     let whole = end == job.tokens.len();
+    tracing::trace!(target: DECODE, tokens = end - start, "decoding");
     let (done, finished) = match cache.decode(job.seq, &job.tokens[start..end], whole)? {
         Decoded::Whole => (end - start, whole),
         Decoded::Interrupted(done) => (done, false),

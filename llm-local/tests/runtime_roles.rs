@@ -1,0 +1,222 @@
+//! The main role goes first, a companion loses nothing by it, and a cancelled prefill neither.
+//!
+//! The moment of an interruption is fixed by an event the owner thread emits before every decode:
+//! it is held there while a test does its worst.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod runtime_support;
+
+use std::cell::Cell;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply};
+use garret_llm::{ChatOptions, LlamaChat, LlamaReply};
+use runtime_support::*;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Metadata, Subscriber};
+
+/// Holds every owner thread before its decodes, one by one.
+struct Gate {
+    at: Receiver<()>,
+    go: SyncSender<()>,
+    /// Whether a decode is waiting.
+    held: Cell<bool>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// The owner thread's side of the gate.
+static GATE: Mutex<Option<(SyncSender<()>, Receiver<()>)>> = Mutex::new(None);
+
+impl Gate {
+    /// Closes the gate. Tests that use it run one after the other.
+    fn close() -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        static SUBSCRIBED: OnceLock<()> = OnceLock::new();
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        SUBSCRIBED.get_or_init(|| tracing::subscriber::set_global_default(Watch).unwrap());
+        let ((arrive, at), (go, gone)) = (sync_channel(0), sync_channel(0));
+        *GATE.lock().unwrap() = Some((arrive, gone));
+        Self { at, go, held: Cell::new(false), _alone }
+    }
+
+    /// Lets `count` decodes through and returns when the next one is about to begin.
+    fn pass(&self, count: usize) {
+        if !self.held.replace(true) {
+            self.at.recv().unwrap();
+        }
+        for _ in 0..count {
+            self.go.send(()).unwrap();
+            self.at.recv().unwrap();
+        }
+    }
+
+    /// Lets the decode that is waiting begin, and all that follow.
+    fn open(self) -> MutexGuard<'static, ()> {
+        self.go.send(()).unwrap();
+        // The owner thread holds the lock only while it waits at the gate; it finds it gone.
+        drop((self.at, self.go));
+        self._alone
+    }
+
+    /// Just keeps other tests from closing it.
+    fn leave_open(self) -> MutexGuard<'static, ()> {
+        self._alone
+    }
+}
+
+struct Watch;
+
+impl Subscriber for Watch {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "garret_llm::decode"
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &tracing::Event<'_>) {
+        let mut gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = match gate.as_ref() {
+            Some((arrive, gone)) => arrive.send(()).is_err() || gone.recv().is_err(),
+            None => false,
+        };
+        if open {
+            *gate = None;
+        }
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+/// What `reply` has ready.
+fn take_ready(reply: &mut LlamaReply) -> Vec<Event<Vec<u8>>> {
+    std::iter::from_fn(|| ready_event(reply)).collect()
+}
+
+/// A companion in mid-reply yields to the main role at once and afterwards finishes with the words
+/// it would have said alone.
+#[test]
+fn a_companion_in_mid_reply_yields() {
+    let Some(chat) = chat(512, 64) else { return };
+    let gate = Gate::close();
+    let prompt = counting(chat.model());
+    let mut companion = chat.start(request(ModelRole::Inferrer, &prompt, 24)).unwrap();
+    // The prompt and nine of its tokens are decoded, the tenth is about to be.
+    gate.pass(10);
+    let seen = take_ready(&mut companion);
+    assert_eq!(seen.len(), 11);
+    let mut main = chat.start(request(ModelRole::Main, &prompt[4..], 1)).unwrap();
+    // The companion's decode is interrupted, the main role's is done, then comes the companion's.
+    gate.pass(2);
+    assert_eq!(take_ready(&mut main).len(), 3, "the main role has finished");
+    assert_eq!(take_ready(&mut companion), vec![], "the companion said nothing meanwhile");
+    let alone = gate.open();
+    let finished = drain_after(&mut companion, seen).unwrap();
+    assert_eq!((finished.reused, finished.prefilled as usize), (0, prompt.len()));
+    let undisturbed = run(&chat, request(ModelRole::Inferrer, &prompt, 24)).unwrap();
+    assert_eq!(finished.text(), undisturbed.text());
+    assert_eq!(finished.tokens.len(), 24);
+    drop(alone);
+}
+
+/// A companion that is still reading its prompt yields as well, and reads nothing twice.
+#[test]
+fn a_companion_in_prefill_yields() {
+    let Some(chat) = chat(1_024, 64) else { return };
+    let gate = Gate::close();
+    let long = prose(chat.model(), "A report on everything that was found in the attic:", 400);
+    let mut companion = chat.start(request(ModelRole::Compactor, &long, 2)).unwrap();
+    gate.pass(3);
+    let mut main = chat.start(request(ModelRole::Main, &counting(chat.model()), 1)).unwrap();
+    gate.pass(2);
+    assert_eq!(take_ready(&mut main).len(), 3, "the main role has finished");
+    assert_eq!(take_ready(&mut companion), vec![]);
+    let alone = gate.open();
+    let finished = drain(&mut companion).unwrap();
+    assert_eq!((finished.reused, finished.prefilled), (0, 400));
+    drop(alone);
+}
+
+/// A cancelled prefill keeps what was finished: the same prompt goes on from there.
+#[test]
+fn a_cancelled_prefill_is_resumed() {
+    let Some(chat) = chat(1_024, 64) else { return };
+    let gate = Gate::close();
+    let prompt = prose(chat.model(), "He climbed the stairs to the attic", 400);
+    let mut reply = chat.start(request(ModelRole::Main, &prompt, 4)).unwrap();
+    gate.pass(3);
+    reply.cancel();
+    let alone = gate.open();
+    let cancelled = drain(&mut reply).unwrap();
+    assert_eq!((cancelled.finish, cancelled.tokens.len()), (Finish::Cancelled, 0));
+    let again = run(&chat, request(ModelRole::Main, &prompt, 1)).unwrap();
+    assert_eq!((again.reused, again.prefilled), (3 * 64, 400 - 3 * 64));
+    drop(alone);
+}
+
+/// Wherever in a decode a cancellation falls, whole micro-batches stay, and what is decoded after
+/// them gives the logits of an undisturbed prefill, up to rounding.
+#[test]
+fn an_interrupted_decode_keeps_whole_micro_batches() {
+    let Some(model) = starter() else { return };
+    let small = ChatOptions { n_ubatch: 16, ..options(512, 400) };
+    let chat = LlamaChat::spawn(model.clone(), small).unwrap();
+    let prompt = prose(&model, "He climbed the stairs to the attic", 400);
+    let clean = chat.next_logits(ModelRole::Main, &prompt).unwrap();
+    for wait in [100, 3_000] {
+        run(&chat, request(ModelRole::Main, &counting(&model), 1)).unwrap();
+        let gate = Gate::close();
+        let mut reply = chat.start(request(ModelRole::Main, &prompt, 1)).unwrap();
+        gate.pass(0);
+        let alone = gate.open();
+        for _ in 0..wait {
+            std::thread::yield_now();
+        }
+        reply.cancel();
+        let cancelled = drain(&mut reply).unwrap().finish == Finish::Cancelled;
+        let again = run(&chat, request(ModelRole::Main, &prompt, 1)).unwrap();
+        assert_eq!(again.reused + again.prefilled, 400);
+        assert!(!cancelled || again.reused % 16 == 0, "{}", again.reused);
+        let after = chat.next_logits(ModelRole::Main, &prompt).unwrap();
+        assert_eq!(likeliest(&after), likeliest(&clean));
+        drop(alone);
+    }
+}
+
+/// Both companions can wait at once; each finishes, and neither holds up the main role.
+#[test]
+fn companions_and_main_share_the_cache() {
+    let Some(chat) = chat(1_024, 64) else { return };
+    let _alone = Gate::close().leave_open();
+    let model = chat.model();
+    let conversation = prose(model, "<|im_start|>user\nListen:", 200);
+    run(&chat, request(ModelRole::Main, &conversation, 1)).unwrap();
+    let mut prompt = conversation.clone();
+    prompt.extend(ask(model, "What next?"));
+    let mut replies: Vec<_> = [ModelRole::Compactor, ModelRole::Inferrer, ModelRole::Compactor]
+        .into_iter()
+        .map(|role| chat.start(request(role, &prompt, 6)).unwrap())
+        .collect();
+    let main = run(&chat, request(ModelRole::Main, &prompt, 3)).unwrap();
+    assert_eq!(main.reused, 200);
+    for reply in &mut replies {
+        let reply = drain(reply).unwrap();
+        assert!(reply.reused >= 200, "{}", reply.reused);
+        assert_eq!((reply.reused + reply.prefilled) as usize, prompt.len());
+    }
+}
+
+/// Requests for the main role are answered in the order they came.
+#[test]
+fn main_requests_keep_their_order() {
+    let Some(chat) = chat(512, 64) else { return };
+    let _alone = Gate::close().leave_open();
+    let prompt = counting(chat.model());
+    let mut first = chat.start(request(ModelRole::Main, &prompt, 20)).unwrap();
+    let mut second = chat.start(request(ModelRole::Main, &prompt, 1)).unwrap();
+    drain(&mut second).unwrap();
+    let events: Vec<_> = (0..22).map_while(|_| ready_event(&mut first)).collect();
+    assert_eq!(events.last(), Some(&Event::Finished(Finish::Length)), "{}", events.len());
+}

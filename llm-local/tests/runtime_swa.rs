@@ -1,0 +1,29 @@
+//! A model with sliding-window attention: taking back more than a window must not go wrong.
+#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+mod runtime_support;
+
+use garret_core::model::ModelRole;
+use garret_llm::{Backend, LlamaChat, Model, ModelOptions};
+use runtime_support::*;
+
+/// Issue llama.cpp#21831 and its kin: after a rollback deeper than the window the logits are those
+/// of a fresh context, up to rounding.
+#[test]
+fn a_deep_rollback_gives_the_logits_of_a_fresh_context() {
+    let Some(path) = find(SLIDING) else { return };
+    let model = Model::load(Backend::start().unwrap(), &path, ModelOptions::default()).unwrap();
+    let window = model.swa().expect("the file names its window").tokens as usize;
+    let used = LlamaChat::spawn(model.clone(), options(2_048, 64)).unwrap();
+    let fresh = LlamaChat::spawn(model.clone(), options(2_048, 64)).unwrap();
+    let long = prose(&model, "In the beginning", window + 400);
+    used.next_logits(ModelRole::Main, &long).unwrap();
+    let mut short = long[..256].to_vec();
+    short.extend(tokens(&model, " And then the capital of France, which is"));
+    assert!(short.len() + window < long.len() + 64, "the rollback must be deep");
+    let after = used.next_logits(ModelRole::Main, &short).unwrap();
+    let clean = fresh.next_logits(ModelRole::Main, &short).unwrap();
+    assert_eq!(likeliest(&after), likeliest(&clean));
+    let apart = after.iter().zip(&clean).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(apart < 1.0, "{apart}");
+}
