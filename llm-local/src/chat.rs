@@ -1,8 +1,8 @@
 //! A chat model behind one owner thread: handles, requests and replies.
 //!
-//! [`LlamaChat`] is a handle; the context lives on a thread of its own (see [`crate::worker`]), which
-//! hands out events through a bounded channel per reply. A reader that is slow makes the model wait;
-//! one that stalls or goes away holds up nobody else.
+//! [`LlamaChat`] is a handle; the context lives on a thread of its own (see [`crate::worker`]),
+//! which hands out events through a bounded channel per reply. A reader that is slow makes the
+//! model wait; one that stalls or goes away holds up nobody else.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread::JoinHandle;
 
-use garret_core::model::{ChatModel, Event, ModelFacts, ModelRole, Reply, Request};
+use garret_core::model::{ChatModel, Event, KvType, ModelFacts, ModelRole, Reply, Request};
 use garret_core::token::Token;
 use llama_cpp_2::token::LlamaToken;
 use smol::channel::{Receiver, Sender, TrySendError, bounded};
@@ -21,18 +21,6 @@ use crate::model::Model;
 use crate::sampler::Sampler;
 use crate::sequence::Seq;
 use crate::worker;
-
-/// How keys and values are kept in the cache.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum KvType {
-    /// 16-bit floats.
-    #[default]
-    F16,
-    /// 8-bit integers in blocks: half the memory, about half the prefill speed on a CPU. Needs
-    /// flash attention.
-    Q8_0,
-}
 
 /// How a chat model's context is made.
 #[derive(Clone, Debug, PartialEq, Eq)]

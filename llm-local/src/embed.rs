@@ -1,15 +1,4 @@
-//! Texts as vectors.
-//!
-//! An [`Embedder`] owns its model's context on a thread of its own. Short texts are decoded several
-//! at a time; a text longer than the window is cut at its tokens, and the vectors of its parts are
-//! averaged, weighted by their tokens. Vectors have length 1, so a dot product is a cosine.
-//!
-//! A text without a single token (empty, or white space only for most models) has the zero vector,
-//! which is similar to nothing.
-//!
-//! Limits: text is tokenised by llama.cpp. Its WordPiece differs from the original on Korean (it
-//! keeps the first letter of each syllable only), on the spacing marks of Indic scripts and Arabic,
-//! and on words of more than 100 characters; such texts get vectors, if poorer ones.
+//! Texts as vectors; see [`Embedder`].
 
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,6 +42,27 @@ const MAX_TEXTS: usize = 16;
 const MAX_WAITING: usize = 16;
 
 /// A model that turns texts into vectors. Cloning makes another handle to the same one.
+///
+/// Its context lives on a thread of its own. Short texts are decoded several at a time; a text
+/// longer than the window is cut at its tokens, and the vectors of its parts are averaged, weighted
+/// by their tokens. Vectors have length 1, so a dot product is a cosine. A text without a single
+/// token (empty, or only white space for most models) has the zero vector, which is similar to
+/// nothing.
+///
+/// ```no_run
+/// use garret_llm::{Backend, Embedder, EmbedderOptions};
+///
+/// let path = std::path::Path::new("embedder.gguf");
+/// let embedder = Embedder::load(Backend::start()?, path, EmbedderOptions::default())?;
+/// let vectors = embedder.embed(&["a lamp in the attic", "the light upstairs"])?;
+/// let cosine: f32 = vectors[0].iter().zip(&vectors[1]).map(|(a, b)| a * b).sum();
+/// # assert!(cosine > 0.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Limits: text is tokenised by llama.cpp. Its WordPiece differs from the original on Korean (it
+/// keeps the first letter of each syllable only), on the spacing marks of Indic scripts and Arabic,
+/// and on words of more than 100 characters; such texts get vectors, if poorer ones.
 #[derive(Clone, Debug)]
 pub struct Embedder {
     inner: Arc<Inner>,
@@ -114,8 +124,8 @@ impl Embedder {
         Ok(Self { inner: Arc::new(Inner { model, frame, window, requests, thread }) })
     }
 
-    /// The vectors of `texts`, in order, each of [`Embedder::dimensions`] numbers and length 1
-    /// (or 0, see the [module](self)). Blocks until they are there.
+    /// The vectors of `texts`, in order, each of [`Embedder::dimensions`] numbers and length 1,
+    /// or 0 for a text without tokens. Blocks until they are there.
     ///
     /// # Errors
     /// When llama.cpp fails or the weights give no numbers; never because of a text.
@@ -401,7 +411,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_join_to_the_text(text in "[a-z \\n\u{e9}\u{4e2d}\u{1f600}]{0,200}", longest in 4_usize..40) {
+        fn pieces_join_to_the_text(
+            text in "[a-z \\n\u{e9}\u{4e2d}\u{1f600}]{0,200}",
+            longest in 4_usize..40,
+        ) {
             let cut: Vec<&str> = pieces(&text, longest).collect();
             prop_assert_eq!(cut.concat(), text.as_str());
             prop_assert!(cut.iter().all(|piece| (1..=longest).contains(&piece.len())));

@@ -36,10 +36,10 @@
 //!
 //! # Limits
 //!
-//! A failed assertion inside ggml ends the process, whatever is done here; so what matters is stored
-//! before a model runs. Interrupting a decode works on the CPU; a GPU finishes its micro-batch.
-//! Models with a recurrent state are decoded from the start whenever the prompt changes anywhere but
-//! at its end.
+//! A failed assertion inside ggml ends the process, whatever is done here; so what matters is
+//! stored before a model runs. Interrupting a decode works on the CPU; a GPU finishes its
+//! micro-batch. Models with a recurrent state are decoded from the start whenever the prompt
+//! changes anywhere but at its end.
 
 mod backend;
 mod chat;
@@ -59,7 +59,7 @@ pub mod vocab;
 mod worker;
 
 pub use backend::Backend;
-pub use chat::{ChatOptions, KvType, LlamaChat, LlamaReply, MAX_EVENTS, MAX_REQUESTS};
+pub use chat::{ChatOptions, LlamaChat, LlamaReply, MAX_EVENTS, MAX_REQUESTS};
 pub use embed::{Embedder, EmbedderOptions};
 pub use error::{ChatError, EmbedError, LoadError};
 pub use model::{Model, ModelOptions, SlidingWindow};

@@ -2,8 +2,8 @@
 //!
 //! llama.cpp is talkative, so its levels are taken down one step: what it calls an error is a
 //! warning here (the error itself is the `Err` the caller gets), its information is debugging.
-//! Nothing it logs reaches stdout or stderr by itself. A grammar that doesn't parse is the exception:
-//! that parser writes to stderr directly.
+//! Nothing it logs reaches stdout or stderr by itself. A grammar that doesn't parse is the
+//! exception: that parser writes to stderr directly.
 //!
 //! A failed assertion in ggml ends the process, and before that it would start a debugger to print
 //! a backtrace unless `GGML_NO_BACKTRACE` is set. A callback set here takes its place, so that
@@ -48,7 +48,8 @@ pub(crate) fn with_reason<T>(work: impl FnOnce() -> T) -> (T, String) {
 
 thread_local! {
     /// A line that has no end yet, and its level.
-    static PARTIAL: RefCell<(sys::ggml_log_level, String)> = const { RefCell::new((0, String::new())) };
+    static PARTIAL: RefCell<(sys::ggml_log_level, String)> =
+        const { RefCell::new((0, String::new())) };
     static HUSH: RefCell<Option<Arc<AtomicBool>>> = const { RefCell::new(None) };
     static ERRORS: RefCell<Option<String>> = const { RefCell::new(None) };
 }

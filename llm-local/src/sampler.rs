@@ -176,6 +176,6 @@ fn compile(model: &Model, text: &str) -> Result<LlamaSampler, ChatError> {
         .map_err(|_| ChatError::Grammar("it doesn't parse, or has no rule `root`".into()))
 }
 
-/// Bytes. Left recursion is looked for by recursion, nested at most once per rule: fewer than 50,000
-/// rules pass the bounds, and a frame takes a few hundred bytes.
+/// Bytes. Left recursion is looked for by recursion, nested at most once per rule: fewer than
+/// 50,000 rules pass the bounds, and a frame takes a few hundred bytes.
 const PARSER_STACK: usize = 32 << 20;

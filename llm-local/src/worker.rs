@@ -1,11 +1,11 @@
 //! The thread that owns a chat model's context and decides what it does next.
 //!
-//! Work advances in steps: one chunk of a prompt, or one token. Before each step the queue is looked
-//! at: the oldest request for the main role goes first, then the oldest companion; a request whose
-//! reader is behind waits. A step takes nothing for granted: it asks the cache how much of the job's
-//! tokens it holds and decodes from there. So a companion that was preempted goes on with the cells
-//! it has, or with fewer if they were needed meanwhile; an interrupted prompt goes on after the last
-//! finished micro-batch; and nothing has to be saved or restored.
+//! Work advances in steps: one chunk of a prompt, or one token. Before each step the queue is
+//! looked at: the oldest request for the main role goes first, then the oldest companion; a request
+//! whose reader is behind waits. A step takes nothing for granted: it asks the cache how much of
+//! the job's tokens it holds and decodes from there. So a companion that was preempted goes on with
+//! the cells it has, or with fewer if they were needed meanwhile; an interrupted prompt goes on
+//! after the last finished micro-batch; and nothing has to be saved or restored.
 //!
 //! A decode is interrupted (between two operations of its graph, on a CPU) when the request is
 //! cancelled, when a main request comes while a companion runs, and at the end.

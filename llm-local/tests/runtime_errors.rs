@@ -9,8 +9,7 @@ use std::path::Path;
 use garret_core::model::{ChatModel, Finish, KvType, ModelRole};
 use garret_core::token::Token;
 use garret_llm::{
-    Backend, ChatError, ChatOptions, LlamaChat, LoadError, MAX_REQUESTS, Model,
-    ModelOptions,
+    Backend, ChatError, ChatOptions, LlamaChat, LoadError, MAX_REQUESTS, Model, ModelOptions,
 };
 use runtime_support::*;
 
@@ -127,9 +126,8 @@ fn options_that_cannot_work_are_refused() {
     let spawn = |options| LlamaChat::spawn(model.clone(), options).map(drop).unwrap_err();
     let base = options(256, 64);
     let error = spawn(ChatOptions { n_ctx: trained + 1, ..base.clone() });
-    assert!(
-        matches!(error, LoadError::WindowTooLarge { wanted, trained: t } if wanted == t + 1 && t == trained)
-    );
+    let LoadError::WindowTooLarge { wanted, trained: limit } = error else { panic!("{error}") };
+    assert_eq!((wanted, limit), (trained + 1, trained));
     assert!(error.to_string().contains(&trained.to_string()));
     let quantised = ChatOptions { kv: KvType::Q8_0, flash_attention: Some(false), ..base.clone() };
     for bad in [
