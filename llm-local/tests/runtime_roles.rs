@@ -178,7 +178,7 @@ fn an_interrupted_decode_keeps_whole_micro_batches() {
         let cancelled = drain(&mut reply).unwrap().finish == Finish::Cancelled;
         let again = run(&chat, request(ModelRole::Main, &prompt, 1)).unwrap();
         assert_eq!(again.reused + again.prefilled, 400);
-        assert!(!cancelled || again.reused % 16 == 0, "{}", again.reused);
+        assert!(!cancelled || again.reused.is_multiple_of(16), "{}", again.reused);
         let after = chat.next_logits(ModelRole::Main, &prompt).unwrap();
         assert_eq!(likeliest(&after), likeliest(&clean));
         drop(alone);
