@@ -19,7 +19,8 @@
 //! than its memory and cores give.
 //!
 //! ```
-//! use garret_hal::profile::{DeviceFacts, DeviceProfile, KvType, choose};
+//! use garret_core::model::KvType;
+//! use garret_hal::profile::{DeviceFacts, DeviceProfile, choose};
 //! use garret_hal::sensors::Machine;
 //!
 //! let machine = Machine::new();
@@ -38,9 +39,9 @@
 //! Limits: a profile knows nothing of the model; whether weights and cache fit is for the model's
 //! own check. Every field may be replaced by what the user configured.
 
+use garret_core::model::KvType;
+
 use crate::sensors::{BoardSensor, CpuSensor, MemorySensor};
-use std::fmt;
-use std::str::FromStr;
 
 /// Settings that suit a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,39 +102,6 @@ impl DeviceFacts {
         }
     }
 }
-
-/// How the keys and values of a context are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KvType {
-    /// 16-bit floats: exact and fast.
-    F16,
-    /// 8-bit blocks: half the memory, needs flash attention, reads prompts at about half the speed.
-    Q8_0,
-}
-
-/// The name used in configuration: `f16` or `q8_0`.
-impl fmt::Display for KvType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::F16 => "f16",
-            Self::Q8_0 => "q8_0",
-        })
-    }
-}
-
-impl FromStr for KvType {
-    type Err = UnknownKvType;
-
-    fn from_str(name: &str) -> Result<Self, UnknownKvType> {
-        let all = [Self::F16, Self::Q8_0];
-        all.into_iter().find(|kv| kv.to_string() == name).ok_or(UnknownKvType)
-    }
-}
-
-/// A KV cache type that doesn't exist.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown KV cache type: use f16 (exact) or q8_0 (half the memory)")]
-pub struct UnknownKvType;
 
 /// The profile for a machine: the table that this module opens with.
 pub fn choose(facts: &DeviceFacts) -> DeviceProfile {
@@ -251,14 +219,6 @@ mod tests {
             &Scripted::new([Some("Board".to_owned())]),
         );
         assert_eq!(profile, expect("Board", 3, 2_048, 64, KvType::Q8_0));
-    }
-
-    #[test]
-    fn kv_types_are_read_as_they_are_printed() {
-        for kv in [KvType::F16, KvType::Q8_0] {
-            assert_eq!(kv.to_string().parse(), Ok(kv));
-        }
-        assert_eq!("q4_0".parse::<KvType>(), Err(UnknownKvType));
     }
 
     fn facts() -> impl Strategy<Value = DeviceFacts> {

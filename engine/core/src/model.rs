@@ -3,6 +3,8 @@
 //! The port is poll-based, so that core needs no executor: a reply is a stream of [`Event`]s that
 //! ends with [`Event::Finished`] or an error.
 
+use core::fmt;
+use core::str::FromStr;
 use core::task::{Context, Poll};
 
 use crate::token::Token;
@@ -27,6 +29,46 @@ pub struct ModelFacts {
     /// SHA-256 over what changes token ids or logits: the weights file.
     pub fingerprint: [u8; 32],
 }
+
+/// How the keys and values of a context are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum KvType {
+    /// 16-bit floats: exact and fast.
+    #[default]
+    F16,
+    /// Blocks of 8-bit integers: half the memory, about half the prefill speed on a CPU; needs flash
+    /// attention.
+    Q8_0,
+}
+
+impl KvType {
+    /// The name used in configuration: `f16` or `q8_0`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::Q8_0 => "q8_0",
+        }
+    }
+}
+
+impl fmt::Display for KvType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for KvType {
+    type Err = UnknownKvType;
+
+    fn from_str(name: &str) -> Result<Self, UnknownKvType> {
+        [Self::F16, Self::Q8_0].into_iter().find(|kv| kv.as_str() == name).ok_or(UnknownKvType)
+    }
+}
+
+/// A type of KV cache that doesn't exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("it must be f16 (exact) or q8_0 (half the memory)")]
+pub struct UnknownKvType;
 
 /// How the next token is chosen. A field at its neutral value switches that stage off.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,4 +199,17 @@ pub trait Reply: Unpin {
 
     /// Asks the model to stop within one decode batch; [`Event::Finished`] follows.
     fn cancel(&self);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kv_types_are_read_as_they_are_named() {
+        for kv in [KvType::F16, KvType::Q8_0] {
+            assert_eq!(kv.as_str().parse(), Ok(kv));
+        }
+        assert_eq!("q4_0".parse::<KvType>(), Err(UnknownKvType));
+    }
 }
