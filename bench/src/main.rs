@@ -1,1 +1,39 @@
-fn main() {}
+//! Measurements of Garret, each a ratio within one run on one machine.
+//!
+//! `cargo run --release -p garret-bench -- turns` prints the tokens prefilled and the time to the
+//! first token of every turn of a scripted conversation, beside re-sending everything each turn.
+//! Results and how they were obtained are in `bench/README.md`.
+
+mod conditions;
+mod record;
+mod script;
+mod statistics;
+mod turns;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(version, about = "Measures Garret")]
+struct Cli {
+    #[command(subcommand)]
+    measurement: Measurement,
+}
+
+#[derive(Subcommand)]
+enum Measurement {
+    /// A scripted conversation: tokens prefilled and time to first token, turn by turn
+    Turns(turns::Options),
+}
+
+fn main() -> ExitCode {
+    let Measurement::Turns(options) = Cli::parse().measurement;
+    match turns::run(&options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("garret-bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

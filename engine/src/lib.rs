@@ -1,1 +1,26 @@
-#![allow(missing_docs)]
+//! Garret: a local model that remembers.
+//!
+//! [`agent::Agent`] is the turn loop. It makes a message durable, assembles a prompt of exactly
+//! counted tokens, runs the model, and makes the reply durable with a receipt. [`open::agent`]
+//! builds one on llama.cpp from a [`config::Config`]; feature `cli` adds the program.
+//!
+//! Why the dependencies are here: `garret-core`, `garret-hal`, `garret-llm` and `garret-storage` are
+//! the other parts of Garret; `smol` runs the turn loop and the signal task; `serde`, `serde_json`
+//! and `postcard` write receipts for the wire and for the store; `toml` reads the configuration
+//! file; `strsim` finds the key that was meant; `jiff` turns times into dates; `thiserror` derives
+//! error messages; `tracing` carries log lines. For the program alone: `clap` (arguments),
+//! `rustyline` (line editing), `async-signal` (Ctrl-C as a stream), `rustix` (restoring the
+//! terminal), `tracing-subscriber` (log lines to stderr).
+
+#![forbid(unsafe_code)]
+
+pub mod agent;
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod config;
+pub mod decisions;
+pub mod device;
+pub mod fingerprint;
+pub mod names;
+pub mod open;
+pub mod receipt;

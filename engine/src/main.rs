@@ -1,1 +1,5 @@
-fn main() {}
+//! The program `garret`.
+
+fn main() -> std::process::ExitCode {
+    garret::cli::main()
+}

@@ -1,1 +1,16 @@
-#![allow(missing_docs)]
+//! What the cross-crate tests share: a scripted model and its encoder, paths to real models, and the
+//! program as a user runs it, with its output read strictly.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail as tests do"
+)]
+
+pub mod bytes;
+pub mod models;
+pub mod program;
+pub mod scripted;
+pub mod terminal;
+pub mod wire;

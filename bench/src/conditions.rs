@@ -1,0 +1,33 @@
+//! What a figure was measured on.
+
+use garret::config::Config;
+use garret::open::Plan;
+use garret_core::model::ModelFacts;
+use garret_hal::sensors::{CpuSensor, Machine, MemorySensor};
+
+/// Prints device, build and model, so that a figure can be compared with another.
+pub(crate) fn print(config: &Config, plan: &Plan, facts: ModelFacts) {
+    let machine = Machine::new();
+    let cpu = machine.cpu();
+    let memory = machine.memory().map_or(0, |memory| memory.total >> 20);
+    let name = cpu_name().unwrap_or_else(|| "unknown processor".into());
+    println!("device   {name}, {} threads seen, {memory} MiB", cpu.logical);
+    println!(
+        "flags    garret {}, {}, batch {}, threads {}/{}, KV {}, window {}",
+        env!("CARGO_PKG_VERSION"),
+        if cfg!(debug_assertions) { "debug build: not comparable" } else { "release build" },
+        config.batch.value,
+        config.threads.value,
+        config.batch_threads.value,
+        config.kv_type.value,
+        plan.n_ctx,
+    );
+    let hash: String = facts.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
+    println!("model    {} sha256 {hash}", plan.info.name);
+}
+
+fn cpu_name() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}

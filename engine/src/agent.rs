@@ -1,0 +1,153 @@
+//! The turn loop: a message is made durable, put into an exact prompt, answered, and the answer
+//! made durable.
+//!
+//! [`Agent`] is generic over the two ports of a model, so that the same loop runs on llama.cpp and
+//! on a scripted model. It knows no terminal and no signal: text leaves through a callback, and a
+//! message on a channel stops a reply.
+//!
+//! Limits: one turn at a time; the session and its turns are read from the store at every turn, so
+//! nothing but counts is kept in memory.
+
+mod history;
+mod turn;
+
+use std::sync::Arc;
+
+use garret_core::assemble::{self, AssembleError};
+use garret_core::budget::{Budget, BudgetError};
+use garret_core::id::SessionId;
+use garret_core::model::{ChatModel, Sampling};
+use garret_core::prompt::{Message, PromptEncoder, Role};
+use garret_core::shorten::Shown;
+use garret_core::time::{Clock, Entropy};
+use garret_core::token::Token;
+use garret_storage::{ReadError, Store};
+
+use crate::receipt::StoredReceipt;
+use history::Counts;
+
+pub use turn::{Outcome, TurnError};
+
+/// What an agent is built from.
+pub struct Parts<M, E> {
+    /// The chat model.
+    pub model: M,
+    /// Its template and tokenizer.
+    pub encoder: E,
+    /// The namespace it remembers in.
+    pub store: Store,
+    /// Time.
+    pub clock: Arc<dyn Clock + Send + Sync>,
+    /// Randomness.
+    pub entropy: Arc<dyn Entropy + Send + Sync>,
+}
+
+/// How an agent behaves.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The system prompt; empty for none.
+    pub system_prompt: String,
+    /// Most tokens of a reply; `None` for the budget's reserve.
+    pub max_tokens: Option<u32>,
+    /// How tokens are chosen; its seed is used when `draw_seed` is off.
+    pub sampling: Sampling,
+    /// Draw a new seed for each turn.
+    pub draw_seed: bool,
+}
+
+/// A model that remembers.
+pub struct Agent<M, E> {
+    parts: Parts<M, E>,
+    options: Options,
+    budget: Budget,
+    counts: Counts,
+    tokens: Vec<Token>,
+}
+
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
+where
+    E::Error: 'static,
+{
+    /// An agent whose system prompt is known to fit and whose template is known to render.
+    ///
+    /// # Errors
+    /// [`AgentError`] says what to change.
+    pub fn new(parts: Parts<M, E>, options: Options) -> Result<Self, AgentError> {
+        let budget = Budget::for_window(parts.model.facts().n_ctx)?;
+        let budget = match options.max_tokens {
+            Some(tokens) => budget.with_reply_reserve(tokens)?,
+            None => budget,
+        };
+        let tokens = vec![Token(0); budget.prompt_limit() as usize];
+        let counts = Counts::default();
+        let mut agent = Self { parts, options, budget, counts, tokens };
+        agent.rehearse()?;
+        Ok(agent)
+    }
+
+    /// The division of the window.
+    pub const fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// What is remembered.
+    pub const fn store(&self) -> &Store {
+        &self.parts.store
+    }
+
+    /// The receipt of the newest answered turn of a session.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn last_receipt(&self, session: &SessionId) -> Result<Option<LastReceipt>, ReadError> {
+        let Some((turn, bytes)) = self.parts.store.last_receipt(session)? else { return Ok(None) };
+        Ok(StoredReceipt::from_bytes(&bytes).map(|receipt| LastReceipt { turn, receipt }))
+    }
+
+    /// Assembles the shortest prompt there is, to find out now what would fail at every turn.
+    fn rehearse(&mut self) -> Result<(), AgentError> {
+        let message = Shown::whole("Hello");
+        let input = assemble::Input {
+            system: &self.options.system_prompt,
+            history: &[],
+            older: 0,
+            keep_from: None,
+            message: &message,
+        };
+        let mut messages = [Message::new(Role::User, ""); 2];
+        let scratch = assemble::Scratch {
+            messages: &mut messages,
+            ends: &mut [0; 2],
+            tokens: &mut self.tokens,
+        };
+        match assemble::assemble(&self.budget, &mut self.parts.encoder, &input, scratch) {
+            Ok(_) => Ok(()),
+            Err(AssembleError::Encoder(error)) => Err(AgentError::Template(Box::new(error))),
+            Err(other) => Err(AgentError::Prompt(other.to_string())),
+        }
+    }
+}
+
+/// The receipt of the newest answered turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastReceipt {
+    /// Which turn.
+    pub turn: u64,
+    /// Its account.
+    pub receipt: StoredReceipt,
+}
+
+/// Why there is no agent.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// The window can't be divided as asked.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// The system prompt doesn't fit.
+    #[error("{0}")]
+    Prompt(String),
+    /// The chat template fails.
+    #[error("the model's chat template can't be used: {0}")]
+    Template(Box<dyn std::error::Error>),
+}

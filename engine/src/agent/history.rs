@@ -1,0 +1,131 @@
+//! Counts of turns, kept so that a turn is tokenised once and not at every prompt.
+
+use std::collections::HashMap;
+
+use garret_core::assemble::{NO_REPLY, PastReply, Turn};
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::prompt::{Content, EncodeError, PromptEncoder};
+use garret_core::shorten::{Shown, shorten};
+use garret_core::token::TokenBytes;
+use garret_storage::TurnView;
+
+/// What is known of turns that were in a prompt before.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    session: Option<SessionId>,
+    known: HashMap<TurnSeq, Counted>,
+}
+
+/// How a turn is shown and what that costs.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    cut: Option<(usize, usize)>,
+    /// Tokens without the reply's.
+    user: usize,
+    /// Tokens of the reply, once there is one.
+    reply: Option<usize>,
+}
+
+impl Counts {
+    /// Forgets everything unless it is about `session`.
+    pub(super) fn turn_to(&mut self, session: &SessionId) {
+        if self.session.as_ref() != Some(session) {
+            self.session = Some(session.clone());
+            self.known.clear();
+        }
+    }
+
+    /// How `views` are shown and what they cost, oldest first: the newest that together cost at
+    /// most `room`, and one more if there is one, so that assembly sees that the window is full.
+    pub(super) fn shown<'a, E: PromptEncoder>(
+        &mut self,
+        encoder: &mut E,
+        views: &'a [TurnView<'a>],
+        limits: Limits,
+    ) -> Result<Vec<Past<'a>>, EncodeError<E::Error>> {
+        let mut past = Vec::with_capacity(views.len());
+        let mut room = limits.room;
+        for view in views.iter().rev() {
+            let turn = self.count(encoder, view, limits)?;
+            let cost = turn.cost;
+            past.push(turn);
+            if cost > room {
+                break;
+            }
+            room -= cost;
+        }
+        past.reverse();
+        let oldest = past.first().map_or(0, |turn| turn.view.seq);
+        self.known.retain(|seq, _| *seq >= oldest);
+        Ok(past)
+    }
+
+    fn count<'a, E: PromptEncoder>(
+        &mut self,
+        encoder: &mut E,
+        view: &'a TurnView<'a>,
+        limits: Limits,
+    ) -> Result<Past<'a>, EncodeError<E::Error>> {
+        let kept = kept_tokens(view, &limits.fingerprint);
+        let known = self.known.get(&view.seq).copied();
+        let (shown, user) = match known {
+            Some(Counted { cut: Some((head, tail)), user, .. }) => {
+                (Shown::cut(view.user, head, tail), user)
+            }
+            Some(Counted { cut: None, user, .. }) => (Shown::whole(view.user), user),
+            None => {
+                let shown = shorten(encoder, view.user, limits.message)?;
+                let user = encoder.count(&shown.content(), limits.message)?;
+                (shown, user)
+            }
+        };
+        let reply = match (known.and_then(|counted| counted.reply), &view.reply) {
+            (Some(tokens), _) => tokens,
+            (None, None) => encoder.count(&Content::from(NO_REPLY), limits.room)?,
+            (None, Some(_)) if !kept.is_empty() => kept.len(),
+            (None, Some(reply)) => encoder.count(&Content::from(reply.text), limits.room)?,
+        };
+        let counted = Counted { cut: shown.cut_bytes(), user, reply: view.reply.map(|_| reply) };
+        self.known.insert(view.seq, counted);
+        Ok(Past { view, shown, kept, cost: user.saturating_add(reply) + SCAFFOLD })
+    }
+}
+
+/// What bounds a history.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Most tokens of a message's text.
+    pub(super) message: usize,
+    /// Most tokens of a prompt.
+    pub(super) room: usize,
+    /// The loaded model's.
+    pub(super) fingerprint: [u8; 32],
+}
+
+/// An earlier turn, ready to be put into a prompt.
+#[derive(Debug)]
+pub(super) struct Past<'a> {
+    view: &'a TurnView<'a>,
+    shown: Shown<'a>,
+    kept: TokenBytes<'a>,
+    cost: usize,
+}
+
+impl<'a> Past<'a> {
+    pub(super) fn turn(&'a self) -> Turn<'a> {
+        let reply =
+            self.view.reply.as_ref().map(|reply| PastReply { text: reply.text, tokens: self.kept });
+        Turn { seq: self.view.seq, user: &self.shown, reply, cost: self.cost }
+    }
+}
+
+/// The ids of a reply if the loaded model generated it.
+fn kept_tokens<'a>(view: &TurnView<'a>, fingerprint: &[u8; 32]) -> TokenBytes<'a> {
+    match &view.reply {
+        Some(reply) if reply.model_fingerprint == fingerprint => reply.tokens,
+        _ => TokenBytes::default(),
+    }
+}
+
+/// Tokens that a template puts around the two messages of a turn, about.
+const SCAFFOLD: usize = 12;

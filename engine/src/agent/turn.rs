@@ -1,0 +1,279 @@
+//! One turn, from the user's words to a durable reply.
+
+use garret_core::assemble::{self, AssembleError, Scratch};
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
+use garret_core::prompt::{Message, PromptEncoder, Role};
+use garret_core::receipt::Receipt;
+use garret_core::shorten::shorten;
+use garret_core::token::Token;
+use garret_core::utf8::Utf8Stream;
+use garret_storage::{NewReply, ReadError, StoredFinish, WriteError};
+use smol::channel::Receiver;
+use smol::future::{or, poll_fn};
+
+use super::Agent;
+use super::history::Limits;
+use crate::receipt::StoredReceipt;
+
+/// A turn that was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its number in the session.
+    pub turn: TurnSeq,
+    /// The reply, or what there is of it.
+    pub reply: String,
+    /// Why the reply ended.
+    pub finish: Finish,
+    /// What it cost.
+    pub receipt: Receipt,
+}
+
+/// Why a turn wasn't answered. Whatever was accepted is stored.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TurnError {
+    /// Nothing but white space.
+    #[error("the message is empty: say something")]
+    Empty,
+    /// The message couldn't be made durable, so the model never saw it.
+    #[error("the message was not accepted: {0}")]
+    NotAccepted(#[source] WriteError),
+    /// The history can't be read.
+    #[error("turn {turn} is stored but its history can't be read: {source}")]
+    History {
+        /// The turn.
+        turn: TurnSeq,
+        /// The store's words.
+        source: ReadError,
+    },
+    /// No prompt could be assembled.
+    #[error("turn {turn} is stored but can't be put into a prompt: {reason}")]
+    Prompt {
+        /// The turn.
+        turn: TurnSeq,
+        /// What is in the way.
+        reason: String,
+    },
+    /// The model failed; what it had said is stored.
+    #[error("turn {turn} is stored but the model failed: {source}")]
+    Model {
+        /// The turn.
+        turn: TurnSeq,
+        /// The model's words.
+        source: Box<dyn std::error::Error>,
+    },
+    /// The reply was given but couldn't be made durable.
+    #[error("turn {turn}: the reply was given but could not be stored: {source}")]
+    ReplyNotStored {
+        /// The turn.
+        turn: TurnSeq,
+        /// The store's words.
+        source: WriteError,
+    },
+}
+
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
+where
+    E::Error: 'static,
+{
+    /// Answers `text`. The reply leaves through `on_text` as it is generated, in whole characters;
+    /// every message on `stop` asks the model to end it.
+    ///
+    /// # Errors
+    /// See [`TurnError`].
+    pub async fn turn(
+        &mut self,
+        session: &SessionId,
+        text: &str,
+        stop: &Receiver<()>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Outcome, TurnError> {
+        if text.trim().is_empty() {
+            return Err(TurnError::Empty);
+        }
+        let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
+        let turn = accepted.map_err(TurnError::NotAccepted)?;
+        let (receipt, length) = self.prompt(session, turn, text)?;
+        let mut draft = Draft::new(receipt);
+        let run = self.generate(length, &mut draft, stop, on_text).await;
+        let finish = match &run {
+            Ok(finish) => stored(*finish),
+            Err(_) => StoredFinish::Failed,
+        };
+        if run.is_ok() || !draft.tokens.is_empty() {
+            self.keep(session, turn, &draft, finish)?;
+        }
+        match run {
+            Ok(finish) => Ok(Outcome { turn, reply: draft.text, finish, receipt: draft.receipt }),
+            Err(source) => Err(TurnError::Model { turn, source: Box::new(source) }),
+        }
+    }
+
+    /// Assembles the prompt of an accepted turn into `self.tokens` and returns its length.
+    fn prompt(
+        &mut self,
+        session: &SessionId,
+        turn: TurnSeq,
+        text: &str,
+    ) -> Result<(Receipt, usize), TurnError> {
+        let unreadable = |source| TurnError::History { turn, source };
+        let keep_from = self.last_receipt(session).map_err(unreadable)?.and_then(|last| {
+            let same = last.receipt.report.n_ctx == self.budget.n_ctx
+                && last.receipt.report.reply_reserve == self.budget.reply_reserve;
+            last.receipt.history_from.filter(|_| same)
+        });
+        self.counts.turn_to(session);
+        let limits = Limits {
+            message: self.budget.message_text() as usize,
+            room: self.budget.prompt_limit() as usize,
+            fingerprint: self.parts.model.facts().fingerprint,
+        };
+        // No turn costs less than its scaffolding, so no more than this many can fit.
+        let most = u64::from(self.budget.n_ctx) / FEWEST_TOKENS_A_TURN;
+        let from = keep_from.unwrap_or(1).max(turn.saturating_sub(most)).max(1);
+        let (encoder, counts) = (&mut self.parts.encoder, &mut self.counts);
+        let (budget, tokens, system) =
+            (&self.budget, &mut self.tokens, &self.options.system_prompt);
+        let read = self.parts.store.with_turns(session, from, |views| {
+            let earlier = views.partition_point(|view| view.seq < turn);
+            let past = counts.shown(encoder, &views[..earlier], limits).map_err(describe)?;
+            let history: Vec<_> = past.iter().map(|past| past.turn()).collect();
+            let message = shorten(encoder, text, limits.message).map_err(describe)?;
+            let oldest = history.first().map_or(turn, |turn| turn.seq);
+            let input = assemble::Input {
+                system,
+                history: &history,
+                older: oldest.saturating_sub(1),
+                keep_from,
+                message: &message,
+            };
+            let mut messages = vec![Message::new(Role::User, ""); 2 * history.len() + 2];
+            let mut ends = vec![0; messages.len()];
+            let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
+            match assemble::assemble(budget, encoder, &input, scratch) {
+                Ok(slot) => Ok((slot.receipt, slot.tokens.len())),
+                Err(AssembleError::Encoder(error)) => Err(error.to_string()),
+                Err(error) => Err(error.to_string()),
+            }
+        });
+        read.map_err(unreadable)?.map_err(|reason| TurnError::Prompt { turn, reason })
+    }
+
+    /// Runs the model on the first `length` of `self.tokens`.
+    async fn generate(
+        &self,
+        length: usize,
+        draft: &mut Draft,
+        stop: &Receiver<()>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Finish, M::Error> {
+        let request = Request {
+            role: ModelRole::Main,
+            prompt: self.tokens.get(..length).unwrap_or(&self.tokens),
+            max_tokens: self.budget.reply_reserve,
+            sampling: self.sampling(),
+            grammar: None,
+        };
+        let mut reply = self.parts.model.start(request)?;
+        let mut stoppable = true;
+        loop {
+            let stopped = async {
+                match stop.recv().await {
+                    Ok(()) => Next::Stop,
+                    Err(_) => Next::Unstoppable,
+                }
+            };
+            let event = async { Next::Event(poll_fn(|cx| reply.poll_event(cx)).await) };
+            let next = if stoppable { or(stopped, event).await } else { event.await };
+            match next {
+                Next::Stop => reply.cancel(),
+                Next::Unstoppable => stoppable = false,
+                Next::Event(None) => return Ok(Finish::Cancelled),
+                Next::Event(Some(Err(error))) => return Err(error),
+                Next::Event(Some(Ok(Event::Prefilled { reused, prefilled }))) => {
+                    draft.receipt.reused_tokens = reused;
+                    draft.receipt.prefilled_tokens = prefilled;
+                }
+                Next::Event(Some(Ok(Event::Piece { token, bytes }))) => {
+                    draft.push(token, bytes.as_ref(), on_text);
+                }
+                Next::Event(Some(Ok(Event::Finished(finish)))) => return Ok(finish),
+            }
+        }
+    }
+
+    fn sampling(&self) -> Sampling {
+        let mut seed = [0; 4];
+        if self.options.draw_seed && self.parts.entropy.fill(&mut seed).is_ok() {
+            return Sampling { seed: u32::from_le_bytes(seed), ..self.options.sampling };
+        }
+        self.options.sampling
+    }
+
+    /// Makes a reply durable.
+    fn keep(
+        &self,
+        session: &SessionId,
+        turn: TurnSeq,
+        draft: &Draft,
+        finish: StoredFinish,
+    ) -> Result<(), TurnError> {
+        let receipt = StoredReceipt::from(&draft.receipt).to_bytes().unwrap_or_default();
+        let reply = NewReply {
+            text: &draft.text,
+            tokens: &draft.tokens,
+            model_fingerprint: &self.parts.model.facts().fingerprint,
+            finish,
+            at: self.parts.clock.wall(),
+            receipt: &receipt,
+        };
+        let kept = self.parts.store.reply(session, turn, reply);
+        kept.map_err(|source| TurnError::ReplyNotStored { turn, source })
+    }
+}
+
+enum Next<T> {
+    Stop,
+    Unstoppable,
+    Event(T),
+}
+
+/// A reply as it grows.
+struct Draft {
+    receipt: Receipt,
+    text: String,
+    tokens: Vec<Token>,
+    utf8: Utf8Stream,
+}
+
+impl Draft {
+    fn new(receipt: Receipt) -> Self {
+        Self { receipt, text: String::new(), tokens: Vec::new(), utf8: Utf8Stream::new() }
+    }
+
+    fn push(&mut self, token: Token, bytes: &[u8], on_text: &mut dyn FnMut(&str)) {
+        self.tokens.push(token);
+        self.receipt.reply_tokens += 1;
+        let text = &mut self.text;
+        self.utf8.push(bytes, &mut |piece: &str| {
+            text.push_str(piece);
+            on_text(piece);
+        });
+    }
+}
+
+const fn stored(finish: Finish) -> StoredFinish {
+    match finish {
+        Finish::Stop => StoredFinish::Stop,
+        Finish::Length => StoredFinish::Length,
+        _ => StoredFinish::Cancelled,
+    }
+}
+
+fn describe(error: impl std::error::Error) -> String {
+    error.to_string()
+}
+
+/// A template opens and closes two messages a turn with at least two tokens each.
+const FEWEST_TOKENS_A_TURN: u64 = 4;

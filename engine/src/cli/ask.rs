@@ -1,0 +1,130 @@
+//! The conversation at a terminal: a prompt, line editing, commands that begin with `/`.
+
+use std::error::Error;
+use std::io::IsTerminal;
+use std::process::ExitCode;
+
+use garret_core::model::Finish;
+use garret_core::time::{Clock, Entropy};
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Config as LineConfig, Editor};
+
+use super::chat::{Printer, Talk};
+use super::commands::{self, Next};
+use super::{Ended, output};
+use crate::config::Config;
+
+/// Talks until the user leaves.
+pub(super) fn run(
+    mut talk: Talk,
+    config: &Config,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+) -> Ended {
+    let mut prompt = Prompt::new(config)?;
+    greet(&talk)?;
+    let mut leaving = false;
+    loop {
+        match prompt.read() {
+            Ok(line) if line.trim().is_empty() => {}
+            Ok(line) => {
+                leaving = false;
+                match commands::run(&line, &mut talk, clock, entropy) {
+                    Ok(Next::Ask) => {}
+                    Ok(Next::Leave) => break,
+                    Ok(Next::Say(text)) => leaving = say(&mut talk, &text)?,
+                    Err(error) => output::complain(error.as_ref()),
+                }
+                if talk.interrupts.must_end() {
+                    break;
+                }
+            }
+            Err(ReadlineError::Interrupted) if leaving => break,
+            Err(ReadlineError::Interrupted) => {
+                leaving = true;
+                output::note("(Ctrl-C again, Ctrl-D or /quit leaves; everything said is kept)");
+            }
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    prompt.save();
+    Ok(ExitCode::SUCCESS)
+}
+
+fn greet(talk: &Talk) -> Result<(), Box<dyn Error>> {
+    let turns = talk.agent.store().session(&talk.session)?.map_or(0, |session| session.turns);
+    let session = &talk.session;
+    output::note(&match turns {
+        0 => format!("New conversation `{session}`. /help lists commands, Ctrl-C stops a reply."),
+        _ => format!("Conversation `{session}` with {turns} earlier turns. /help lists commands."),
+    });
+    Ok(())
+}
+
+/// One turn at the terminal. Says whether it was interrupted; a failed turn is reported and the
+/// conversation goes on.
+fn say(talk: &mut Talk, text: &str) -> Result<bool, Box<dyn Error>> {
+    let mut printer = Printer::default();
+    let outcome = talk.turn(text, &mut |piece| printer.print(piece));
+    printer.end()?;
+    match outcome {
+        Ok(outcome) => {
+            match outcome.finish {
+                Finish::Cancelled => output::note("(interrupted; what was said is kept)"),
+                Finish::Length => output::note("(stopped at the length limit; see /why)"),
+                _ => {}
+            }
+            Ok(outcome.finish == Finish::Cancelled)
+        }
+        Err(error) => {
+            output::complain(error.as_ref());
+            Ok(false)
+        }
+    }
+}
+
+/// Where lines come from.
+struct Prompt {
+    editor: Editor<(), FileHistory>,
+    history: std::path::PathBuf,
+    terminal: bool,
+}
+
+impl Prompt {
+    fn new(config: &Config) -> Result<Self, Box<dyn Error>> {
+        let lines = LineConfig::builder()
+            .max_history_size(HISTORY_LINES)?
+            .history_ignore_space(true)
+            .build();
+        let past = FileHistory::with_config(&lines);
+        let mut editor = Editor::with_history(lines, past)?;
+        let history = config.data.value.join("history");
+        if history.exists()
+            && let Err(error) = editor.load_history(&history)
+        {
+            output::note(&format!("(line history not loaded: {error})"));
+        }
+        Ok(Self { editor, history, terminal: std::io::stdin().is_terminal() })
+    }
+
+    fn read(&mut self) -> Result<String, ReadlineError> {
+        let line = self.editor.readline(if self.terminal { "> " } else { "" })?;
+        if self.terminal {
+            self.editor.add_history_entry(&line)?;
+        }
+        Ok(line)
+    }
+
+    fn save(&mut self) {
+        if self.terminal
+            && let Err(error) = self.editor.save_history(&self.history)
+        {
+            output::note(&format!("(line history not saved: {error})"));
+        }
+    }
+}
+
+/// Lines that can be called back with the up key.
+const HISTORY_LINES: usize = 1_000;

@@ -1,0 +1,126 @@
+//! Commands of the conversation.
+
+use std::error::Error;
+
+use garret_core::id::SessionId;
+use garret_core::time::{Clock, Entropy};
+
+use super::chat::Talk;
+use super::{output, session, why};
+use crate::names::new_session;
+
+/// What to do after a line.
+pub(super) enum Next {
+    /// Ask for another line.
+    Ask,
+    /// Say this to the model.
+    Say(String),
+    /// End.
+    Leave,
+}
+
+/// Runs `line` if it is a command; `//` at its beginning says that it isn't.
+pub(super) fn run(
+    line: &str,
+    talk: &mut Talk,
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+) -> Result<Next, Box<dyn Error>> {
+    let trimmed = line.trim();
+    let Some(command) = trimmed.strip_prefix('/') else { return Ok(Next::Say(line.into())) };
+    if command.starts_with('/') {
+        return Ok(Next::Say(command.into()));
+    }
+    let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
+    let rest = rest.trim();
+    match (name, rest) {
+        ("help", "") => output::say(HELP)?,
+        ("quit" | "exit", "") => return Ok(Next::Leave),
+        ("why", "") => why::print(&talk.agent, &talk.session)?,
+        ("session", "") => {
+            session::list(talk.agent.store(), Some(&talk.session))?;
+        }
+        ("new", "") => enter(talk, new_session(clock, entropy)?),
+        ("new", id) => begin(talk, id.parse()?)?,
+        ("switch", "") => {
+            return Err("/switch needs the name of a conversation: see /session".into());
+        }
+        ("switch", id) => switch(talk, &id.parse()?)?,
+        ("rename", "") => return Err("/rename needs a new name for this conversation".into()),
+        ("rename", id) => rename(talk, id.parse()?)?,
+        ("delete", "") => {
+            return Err("/delete needs the name of a conversation: see /session".into());
+        }
+        ("delete", id) => delete(talk, &id.parse()?, new_session(clock, entropy)?)?,
+        ("help" | "quit" | "exit" | "why" | "session", _) => {
+            return Err(format!("/{name} takes nothing after it").into());
+        }
+        _ => return Err(unknown(name).into()),
+    }
+    Ok(Next::Ask)
+}
+
+fn enter(talk: &mut Talk, session: SessionId) {
+    output::note(&format!("Conversation `{session}`."));
+    talk.session = session;
+}
+
+fn begin(talk: &mut Talk, session: SessionId) -> Result<(), Box<dyn Error>> {
+    if talk.agent.store().session(&session)?.is_some() {
+        return Err(format!("conversation `{session}` exists: /switch {session}").into());
+    }
+    enter(talk, session);
+    Ok(())
+}
+
+fn switch(talk: &mut Talk, session: &SessionId) -> Result<(), Box<dyn Error>> {
+    if talk.agent.store().session(session)?.is_none() {
+        return Err(format!("there is no conversation `{session}`: see /session").into());
+    }
+    enter(talk, session.clone());
+    Ok(())
+}
+
+fn rename(talk: &mut Talk, new: SessionId) -> Result<(), Box<dyn Error>> {
+    if talk.agent.store().session(&talk.session)?.is_some() {
+        talk.agent.store().rename(&talk.session, &new)?;
+    } else if talk.agent.store().session(&new)?.is_some() {
+        return Err(format!("conversation `{new}` exists: choose another name").into());
+    }
+    enter(talk, new);
+    Ok(())
+}
+
+fn delete(talk: &mut Talk, id: &SessionId, fresh: SessionId) -> Result<(), Box<dyn Error>> {
+    talk.agent.store().delete(id)?;
+    output::note(&format!("Conversation `{id}` is deleted."));
+    if talk.session == *id {
+        enter(talk, fresh);
+    }
+    Ok(())
+}
+
+fn unknown(name: &str) -> String {
+    let near = NAMES
+        .iter()
+        .max_by(|a, b| strsim::jaro_winkler(name, a).total_cmp(&strsim::jaro_winkler(name, b)));
+    match near {
+        Some(near) if strsim::jaro_winkler(name, near) > 0.7 => {
+            format!("there is no command /{name}: did you mean /{near}? (// sends a line as it is)")
+        }
+        _ => format!("there is no command /{name}: /help lists them (// sends a line as it is)"),
+    }
+}
+
+const NAMES: [&str; 8] = ["help", "why", "session", "new", "switch", "rename", "delete", "quit"];
+
+const HELP: &str = "\
+/why           what the last turn cost, block by block, and what was left out
+/session       this conversation and the others
+/new [ID]      begin a new conversation
+/switch ID     go on with another conversation
+/rename ID     give this conversation another name
+/delete ID     remove a conversation and all its messages
+/help          this list
+/quit          leave (so do Ctrl-D, and Ctrl-C twice); everything said is kept
+//TEXT         say a line that begins with /";

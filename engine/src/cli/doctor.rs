@@ -1,0 +1,166 @@
+//! `garret doctor`: does this machine, with this configuration, work?
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use garret_core::id::SessionId;
+use garret_core::time::{Clock, Confidence};
+use garret_hal::clock::SystemClock;
+use garret_hal::sensors::{DiskSensor, Machine, MemorySensor, ThermalSensor};
+
+use super::{Ended, output};
+use crate::config::Config;
+use crate::open::{self, Plan, mib};
+
+/// Runs the command: one line for each finding; the exit status is 1 when something must be mended.
+pub(super) fn run(config: &Config) -> Ended {
+    let mut report = Report::default();
+    build(&mut report)?;
+    machine(&mut report, config)?;
+    data(&mut report, config)?;
+    model(&mut report, config)?;
+    Ok(if report.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+#[derive(Default)]
+struct Report {
+    failed: bool,
+}
+
+impl Report {
+    fn good(&mut self, what: &str, finding: &str) -> std::io::Result<()> {
+        output::say(&format!("ok    {what:<10} {finding}"))
+    }
+
+    fn warn(&mut self, what: &str, finding: &str) -> std::io::Result<()> {
+        output::say(&format!("note  {what:<10} {finding}"))
+    }
+
+    fn fail(&mut self, what: &str, finding: &str) -> std::io::Result<()> {
+        self.failed = true;
+        output::say(&format!("FAIL  {what:<10} {finding}"))
+    }
+}
+
+fn build(report: &mut Report) -> std::io::Result<()> {
+    let features = [
+        ("cuda", cfg!(feature = "cuda")),
+        ("metal", cfg!(feature = "metal")),
+        ("openmp", cfg!(feature = "openmp")),
+        ("vulkan", cfg!(feature = "vulkan")),
+    ];
+    let on: Vec<_> = features.iter().filter(|(_, on)| *on).map(|(name, _)| *name).collect();
+    let on = if on.is_empty() { "CPU only".into() } else { on.join(", ") };
+    let version = env!("CARGO_PKG_VERSION");
+    report.good("build", &format!("garret {version} for {}, {on}", std::env::consts::ARCH))
+}
+
+fn machine(report: &mut Report, config: &Config) -> std::io::Result<()> {
+    let machine = Machine::new();
+    let profile = crate::device::profile();
+    report.good(
+        "device",
+        &format!(
+            "{}: {} threads, batches of {}, window {}, {} KV cache",
+            profile.name, profile.threads, profile.n_batch, profile.window, profile.kv_type
+        ),
+    )?;
+    match machine.memory() {
+        Some(memory) => report.good(
+            "memory",
+            &format!("{} MiB free of {}", mib(memory.available), mib(memory.total)),
+        )?,
+        None => report.warn("memory", "unknown: /proc/meminfo can't be read")?,
+    }
+    match SystemClock::new().wall().confidence {
+        Confidence::Good => report.good("clock", "synchronised or battery-backed")?,
+        Confidence::Wrong => report.warn("clock", "wrong: dates will be, too; set the clock")?,
+        _ => report.warn("clock", "may be wrong: no battery-backed clock, not synchronised")?,
+    }
+    if let Some(hottest) = machine.hottest() {
+        let celsius = hottest / 1_000;
+        let finding = format!("{celsius} degrees Celsius");
+        if celsius < HOT {
+            report.good("heat", &finding)?
+        } else {
+            report.warn("heat", &finding)?
+        }
+    }
+    let folder = config.data.value.ancestors().find(|path| path.exists());
+    match folder.and_then(|path| machine.disk(path)) {
+        Some(disk) if mib(disk.available) < LITTLE_DISK_MIB => {
+            report.warn("disk", &format!("only {} MiB free", mib(disk.available)))
+        }
+        Some(disk) => report.good("disk", &format!("{} MiB free", mib(disk.available))),
+        None => report.warn("disk", "unknown"),
+    }
+}
+
+fn data(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::error::Error>> {
+    let (folder, namespace) = (config.data.value.display(), &config.namespace.value);
+    let what = match open::existing_store(config) {
+        Ok(store) => match store.sessions() {
+            Ok(sessions) => Ok(format!("{} conversations", sessions.len())),
+            Err(error) => Err(error.to_string()),
+        },
+        Err(open::NoStore::Missing { .. }) => Ok("nothing stored yet".into()),
+        Err(error) => Err(error.to_string()),
+    };
+    match what {
+        Ok(what) => report.good("data", &format!("{folder}, namespace `{namespace}`: {what}"))?,
+        Err(error) => report.fail("data", &error)?,
+    }
+    Ok(())
+}
+
+fn model(report: &mut Report, config: &Config) -> std::io::Result<()> {
+    let plan = match Plan::new(config) {
+        Ok(plan) => plan,
+        Err(error) => return report.fail("model", &error.to_string()),
+    };
+    let info = &plan.info;
+    report.good(
+        "model",
+        &format!("{} ({}), {}", info.name, info.architecture, plan.path.display()),
+    )?;
+    if let Err(error) = plan.fits(&Machine::new()) {
+        return report.fail("room", &error.to_string());
+    }
+    report.good("room", &format!("{} MiB for {} tokens", mib(plan.need.total()), plan.n_ctx))?;
+    smoke(report, config)
+}
+
+/// Loads the model and lets it say one token, remembering nothing.
+fn smoke(report: &mut Report, config: &Config) -> std::io::Result<()> {
+    let scratch = std::env::temp_dir().join(format!("garret-doctor-{}", std::process::id()));
+    let mut config = config.clone();
+    config.data.value.clone_from(&scratch);
+    config.max_tokens.value = Some(1);
+    let began = Instant::now();
+    let answered = one_token(&config);
+    let took = began.elapsed().as_millis();
+    if let Err(error) = std::fs::remove_dir_all(&scratch) {
+        tracing::debug!(%error, "scratch folder not removed");
+    }
+    match answered {
+        Ok(()) => report.good("answer", &format!("loaded and said a token in {took} ms")),
+        Err(error) => report.fail("answer", &error.to_string()),
+    }
+}
+
+fn one_token(config: &Config) -> Result<(), Box<dyn std::error::Error>> {
+    let mut agent = open::agent(config)?.agent;
+    let session: SessionId = "doctor".parse()?;
+    let (_stop, stopped) = smol::channel::bounded(1);
+    let outcome = smol::block_on(agent.turn(&session, "Say yes.", &stopped, &mut |_| {}))?;
+    if outcome.receipt.reply_tokens == 0 {
+        return Err("the model ended its turn without a word".into());
+    }
+    Ok(())
+}
+
+/// Degrees Celsius from which a small board slows down.
+const HOT: i32 = 80;
+
+/// MiB under which a conversation may soon find the disk full.
+const LITTLE_DISK_MIB: u64 = 200;

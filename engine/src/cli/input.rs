@@ -1,0 +1,45 @@
+//! Lines of standard input, for scripts.
+
+use std::io::{self, BufRead, StdinLock};
+
+/// Reads lines of UTF-8.
+#[derive(Debug)]
+pub(super) struct Lines {
+    stdin: StdinLock<'static>,
+    number: u64,
+    buffer: Vec<u8>,
+}
+
+impl Lines {
+    pub(super) fn of_stdin() -> Self {
+        Self { stdin: io::stdin().lock(), number: 0, buffer: Vec::new() }
+    }
+
+    /// The next line without its end; `None` at the end of input.
+    pub(super) fn next(&mut self) -> Result<Option<String>, InputError> {
+        self.buffer.clear();
+        self.number += 1;
+        let number = self.number;
+        let read = self.stdin.read_until(b'\n', &mut self.buffer);
+        if read.map_err(|reason| InputError::Unreadable { number, reason })? == 0 {
+            return Ok(None);
+        }
+        let line = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        match std::str::from_utf8(line) {
+            Ok(line) => Ok(Some(line.into())),
+            Err(error) => Err(InputError::NotUtf8 { number, byte: error.valid_up_to() + 1 }),
+        }
+    }
+}
+
+/// Why a line can't be answered.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum InputError {
+    #[error(
+        "line {number} of the input isn't UTF-8 (byte {byte}): convert it, then go on from there"
+    )]
+    NotUtf8 { number: u64, byte: usize },
+    #[error("line {number} of the input can't be read: {reason}")]
+    Unreadable { number: u64, reason: io::Error },
+}

@@ -1,0 +1,162 @@
+//! `garret models`: what files are, from their headers alone.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use garret_hal::sensors::{Machine, MemorySensor};
+use garret_llm::check::{CheckError, check_chat, check_embedder};
+use garret_llm::estimate::MemoryEstimate;
+use garret_llm::gguf::Gguf;
+use serde::Serialize;
+
+use super::args::{Models, ModelsAction};
+use super::{Ended, output};
+use crate::config::Config;
+use crate::open::mib;
+
+/// Runs the command.
+pub(super) fn run(config: &Config, models: &Models) -> Ended {
+    match &models.action {
+        ModelsAction::List { json } => list(config, *json),
+        ModelsAction::Check { file, json } => {
+            let found = Found::at(file, config)?;
+            if *json {
+                output::say_json(&found)?
+            } else {
+                output::say(&found.in_full())?
+            }
+            let fits = found.fits != Some(false);
+            Ok(if fits { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        }
+    }
+}
+
+fn list(config: &Config, json: bool) -> Ended {
+    let folder = &config.models_dir.value;
+    let files = gguf_files(folder).map_err(|error| {
+        format!("{}: {error}; set --models-dir or run examples/quickstart.sh", folder.display())
+    })?;
+    if files.is_empty() {
+        output::note(&format!("There are no .gguf files in {}.", folder.display()));
+    }
+    for file in files {
+        match Found::at(&file, config) {
+            Ok(found) if json => output::say_json(&found)?,
+            Ok(found) => output::say(&found.in_short())?,
+            Err(error) => output::complain(error.as_ref()),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn gguf_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "gguf") && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A model that can be used.
+#[derive(Serialize)]
+struct Found {
+    file: PathBuf,
+    role: &'static str,
+    name: String,
+    architecture: String,
+    bytes: u64,
+    /// Tokens it was trained for.
+    context_length: u32,
+    /// Window that `memory_mib` is for.
+    window: Option<u32>,
+    dimensions: Option<u32>,
+    memory_mib: Option<u64>,
+    available_mib: Option<u64>,
+    fits: Option<bool>,
+}
+
+impl Found {
+    /// What is at `path`: a chat model, else an embedder; the error is the chat model's unless the
+    /// file is an embedder gone wrong.
+    fn at(path: &Path, config: &Config) -> Result<Self, Box<dyn Error>> {
+        match check_chat(path) {
+            Ok(info) => Ok(Self::chat(path, config, &info.gguf, info.name, info.architecture)),
+            Err(CheckError::EmbedderAsChat { .. }) => {
+                let info = check_embedder(path)?;
+                Ok(Self {
+                    file: path.into(),
+                    role: "embedder",
+                    name: info.name,
+                    architecture: info.architecture,
+                    bytes: info.gguf.file_bytes(),
+                    context_length: info.context_length,
+                    window: None,
+                    dimensions: Some(info.dimensions),
+                    memory_mib: None,
+                    available_mib: None,
+                    fits: None,
+                })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn chat(path: &Path, config: &Config, gguf: &Gguf, name: String, architecture: String) -> Self {
+        let trained = gguf.context_length().unwrap_or(0);
+        let window = config.window.value.unwrap_or(trained).min(trained);
+        let need = MemoryEstimate::of(gguf, window, config.kv_type.value, config.batch.value);
+        let available = Machine::new().memory().map(|memory| memory.available);
+        Self {
+            file: path.into(),
+            role: "chat",
+            name,
+            architecture,
+            bytes: gguf.file_bytes(),
+            context_length: trained,
+            window: Some(window),
+            dimensions: None,
+            memory_mib: Some(mib(need.total())),
+            available_mib: available.map(mib),
+            fits: available.map(|bytes| need.fits(bytes)),
+        }
+    }
+
+    fn in_short(&self) -> String {
+        format!(
+            "{:<9} {:>6} MiB  {:>6} tokens  {}",
+            self.role,
+            mib(self.bytes),
+            self.context_length,
+            self.file.display()
+        )
+    }
+
+    fn in_full(&self) -> String {
+        let mut text = format!(
+            "{}\n  {} model `{}`, architecture {}, {} MiB, trained for {} tokens",
+            self.file.display(),
+            self.role,
+            self.name,
+            self.architecture,
+            mib(self.bytes),
+            self.context_length,
+        );
+        if let Some(dimensions) = self.dimensions {
+            text += &format!("\n  vectors of {dimensions} numbers");
+        }
+        if let (Some(window), Some(memory)) = (self.window, self.memory_mib) {
+            text += &format!("\n  a window of {window} tokens needs about {memory} MiB");
+        }
+        match (self.available_mib, self.fits) {
+            (Some(free), Some(true)) => text += &format!("; {free} MiB are free"),
+            (Some(free), _) => text += &format!(", but only {free} MiB are free"),
+            _ => {}
+        }
+        text
+    }
+}

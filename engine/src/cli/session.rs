@@ -1,0 +1,125 @@
+//! `garret session`: conversations without a model.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+use garret_core::id::SessionId;
+use garret_storage::{SessionInfo, Store};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use super::args::{Session, SessionAction};
+use super::{Ended, output};
+use crate::config::Config;
+use crate::open;
+
+/// Runs the command.
+pub(super) fn run(config: &Config, session: &Session) -> Ended {
+    let store = open::existing_store(config)?;
+    match &session.action {
+        SessionAction::List { json: false } => list(&store, None)?,
+        SessionAction::List { json: true } => {
+            for info in store.sessions()? {
+                output::say_json(&Listed::from(&info))?;
+            }
+        }
+        SessionAction::Show { id, json } => show(&store, &id.parse()?, *json)?,
+        SessionAction::Rename { id, new } => store.rename(&id.parse()?, &new.parse()?)?,
+        SessionAction::Delete { id } => store.delete(&id.parse()?)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints all conversations, the last used first, `current` with a mark.
+pub(super) fn list(store: &Store, current: Option<&SessionId>) -> Result<(), Box<dyn Error>> {
+    let sessions = store.sessions()?;
+    if let Some(current) = current.filter(|id| !sessions.iter().any(|info| info.id == **id)) {
+        output::say(&format!("* {current}  (nothing said yet)"))?;
+    }
+    if sessions.is_empty() && current.is_none() {
+        output::note("There are no conversations yet: `garret chat` begins one.");
+    }
+    for info in sessions {
+        let mark = if current == Some(&info.id) { "* " } else { "  " };
+        let turns = if info.turns == 1 { "turn" } else { "turns" };
+        let when = when(info.updated_ms);
+        output::say(&format!("{mark}{}  {} {turns}, last used {when}", info.id, info.turns))?;
+    }
+    Ok(())
+}
+
+fn show(store: &Store, id: &SessionId, json: bool) -> Result<(), Box<dyn Error>> {
+    if store.session(id)?.is_none() {
+        return Err(format!("there is no conversation `{id}`: see `garret session list`").into());
+    }
+    let lines: Result<Vec<String>, serde_json::Error> = store.with_turns(id, 1, |turns| {
+        let lines = turns.iter().map(|turn| {
+            let said = Said {
+                turn: turn.seq,
+                accepted: when(turn.accepted_ms),
+                user: turn.user,
+                reply: turn.reply.as_ref().map(|reply| reply.text),
+                finish: turn.reply.as_ref().map(|reply| reply.finish.as_str()),
+            };
+            if json { serde_json::to_string(&said) } else { Ok(said.for_people()) }
+        });
+        lines.collect()
+    })?;
+    for line in lines? {
+        output::say(&line)?;
+    }
+    Ok(())
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    session: &'a str,
+    turns: u64,
+    created: String,
+    updated: String,
+}
+
+impl<'a> From<&'a SessionInfo> for Listed<'a> {
+    fn from(info: &'a SessionInfo) -> Self {
+        Self {
+            session: info.id.as_str(),
+            turns: info.turns,
+            created: when(info.created_ms),
+            updated: when(info.updated_ms),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    turn: u64,
+    accepted: String,
+    user: &'a str,
+    reply: Option<&'a str>,
+    finish: Option<&'static str>,
+}
+
+impl Said<'_> {
+    fn for_people(&self) -> String {
+        let reply = match (self.reply, self.finish) {
+            (Some(reply), Some("stop")) => output::tame(reply).into_owned(),
+            (Some(reply), finish) => {
+                format!("{} [{}]", output::tame(reply), finish.unwrap_or("unknown end"))
+            }
+            (None, _) => "[not answered]".into(),
+        };
+        let user = output::tame(self.user);
+        format!("--- turn {}, {}\nUser: {user}\nAssistant: {reply}", self.turn, self.accepted)
+    }
+}
+
+/// Local time to the second.
+fn when(unix_ms: i64) -> String {
+    Timestamp::from_millisecond(unix_ms).map_or_else(
+        |_| "at an unknown time".into(),
+        |time| {
+            time.to_zoned_datetime(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
+        },
+    )
+}

@@ -1,0 +1,56 @@
+//! The keys there are.
+
+/// One key of the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// Its name in the file; upper-cased after `GARRET_` in the environment; with `-` for `_` after
+    /// `--` on the command line.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub help: &'static str,
+}
+
+impl Key {
+    /// Name of its environment variable.
+    pub fn variable(&self) -> String {
+        format!("GARRET_{}", self.name.to_uppercase())
+    }
+}
+
+/// All keys, in the order in which they are shown.
+pub const KEYS: &[Key] = &[
+    Key { name: "model", help: "GGUF file of the chat model" },
+    Key { name: "models_dir", help: "folder in which models are looked for" },
+    Key { name: "data", help: "folder that holds everything that is remembered" },
+    Key { name: "namespace", help: "whose memory; namespaces share nothing" },
+    Key { name: "window", help: "context window in tokens, at least 2048" },
+    Key { name: "max_tokens", help: "most tokens of a reply" },
+    Key { name: "system_prompt", help: "instructions for the model; empty for none" },
+    Key { name: "temperature", help: "0 always takes the likeliest token; up to 5" },
+    Key { name: "top_k", help: "keep the k likeliest tokens; 0 keeps all" },
+    Key { name: "top_p", help: "keep the likeliest tokens up to this probability" },
+    Key { name: "min_p", help: "keep tokens this likely relative to the likeliest" },
+    Key { name: "repeat_penalty", help: "1 doesn't punish repetition; up to 2" },
+    Key { name: "repeat_last_n", help: "tokens the penalty looks back at" },
+    Key { name: "seed", help: "seed of the random choice; auto draws one a turn" },
+    Key { name: "threads", help: "threads that generate" },
+    Key { name: "batch_threads", help: "threads that prefill" },
+    Key { name: "batch", help: "tokens decoded in one call; smaller cancels sooner" },
+    Key { name: "kv_type", help: "number format of the KV cache: f16 or q8_0" },
+    Key { name: "gpu_layers", help: "layers offloaded to a GPU" },
+    Key { name: "log", help: "filter of log lines, such as warn or garret=debug" },
+];
+
+/// The known key nearest to `name`, if one is near enough to be what was meant.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_lowercase().replace('-', "_");
+    KEYS.iter()
+        .map(|key| (strsim::jaro_winkler(&name, key.name), key.name))
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+pub(super) fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}

@@ -1,0 +1,193 @@
+//! The layers that hold raw values, strongest first.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use garret_hal::profile::{DeviceFacts, DeviceProfile, choose};
+
+use super::keys::{find, nearest};
+use super::{ConfigError, Origin};
+
+/// Where values come from.
+#[derive(Clone, Debug)]
+pub struct Sources {
+    /// Keys and values from the command line.
+    pub flags: Vec<(&'static str, String)>,
+    /// All environment variables that begin with `GARRET_`.
+    pub environment: Vec<(String, String)>,
+    /// Path and text of the configuration file.
+    pub file: Option<(PathBuf, String)>,
+    /// The device.
+    pub device: DeviceProfile,
+    /// The user's folders.
+    pub home: Home,
+}
+
+impl Default for Sources {
+    /// No values, and a device that tells nothing about itself.
+    fn default() -> Self {
+        Self {
+            flags: Vec::new(),
+            environment: Vec::new(),
+            file: None,
+            device: choose(&DeviceFacts::default()),
+            home: Home::default(),
+        }
+    }
+}
+
+/// The user's folders, after the XDG base directory specification.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Home {
+    /// `XDG_CACHE_HOME` or `~/.cache`.
+    pub cache: PathBuf,
+    /// `XDG_CONFIG_HOME` or `~/.config`.
+    pub config: PathBuf,
+    /// `XDG_DATA_HOME` or `~/.local/share`.
+    pub share: PathBuf,
+}
+
+impl Home {
+    /// The folders that `variable` (such as [`std::env::var_os`]) tells of.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let home = absolute("HOME").unwrap_or_else(|| PathBuf::from("."));
+        let xdg = |name, below: &str| absolute(name).unwrap_or_else(|| home.join(below));
+        Self {
+            cache: xdg("XDG_CACHE_HOME", ".cache"),
+            config: xdg("XDG_CONFIG_HOME", ".config"),
+            share: xdg("XDG_DATA_HOME", ".local/share"),
+        }
+    }
+
+    pub(super) fn models(&self) -> PathBuf {
+        self.cache.join("garret/models")
+    }
+
+    pub(super) fn data(&self) -> PathBuf {
+        self.share.join("garret")
+    }
+}
+
+/// The configuration file to read: `explicit`, else the user's own if there is one.
+///
+/// # Errors
+/// When a file that was asked for, or is there, can't be read.
+pub fn default_file(
+    explicit: Option<&Path>,
+    home: &Home,
+) -> Result<Option<(PathBuf, String)>, ConfigError> {
+    let usual = home.config.join("garret/config.toml");
+    let path = match explicit {
+        Some(path) => path,
+        None if usual.exists() => &usual,
+        None => return Ok(None),
+    };
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some((path.into(), text))),
+        Err(error) => Err(ConfigError::Unreadable { path: path.into(), reason: error.to_string() }),
+    }
+}
+
+/// The variables of this process that configure Garret.
+///
+/// # Errors
+/// When one of them isn't valid Unicode.
+pub fn environment() -> Result<Vec<(String, String)>, ConfigError> {
+    let ours = std::env::vars_os().filter_map(|(name, value)| {
+        let name = name.into_string().ok()?;
+        name.starts_with(PREFIX).then_some((name, value))
+    });
+    ours.map(|(name, value)| match value.into_string() {
+        Ok(value) => Ok((name, value)),
+        Err(value) => Err(ConfigError::BadValue {
+            origin: Origin::Environment(name.clone()),
+            key: find(&key_of(&name)).map_or("", |key| key.name),
+            value: value.to_string_lossy().into_owned(),
+            expected: "it must be valid Unicode".into(),
+        }),
+    })
+    .collect()
+}
+
+/// Raw values by key, layer by layer.
+pub(super) struct Layers(Vec<BTreeMap<&'static str, (Origin, String)>>);
+
+impl Layers {
+    pub(super) fn new(sources: Sources) -> Result<Self, ConfigError> {
+        let flags =
+            sources.flags.into_iter().map(|(key, value)| (key, (Origin::Flag, value))).collect();
+        let environment = from_environment(sources.environment)?;
+        let file = match sources.file {
+            Some((path, text)) => from_toml(&path, &text)?,
+            None => BTreeMap::new(),
+        };
+        Ok(Self(vec![flags, environment, file]))
+    }
+
+    pub(super) fn find(&self, key: &str) -> Option<(&Origin, &str)> {
+        let found = self.0.iter().find_map(|layer| layer.get(key));
+        found.map(|(origin, value)| (origin, value.as_str()))
+    }
+}
+
+type Layer = BTreeMap<&'static str, (Origin, String)>;
+
+fn from_environment(variables: Vec<(String, String)>) -> Result<Layer, ConfigError> {
+    let ours = variables.into_iter().filter(|(name, _)| !is_elsewhere(name));
+    ours.map(|(name, value)| {
+        let key = key_of(&name);
+        let origin = Origin::Environment(name.clone());
+        let Some(known) = find(&key) else {
+            let nearest = nearest(&key).and_then(find).map(super::Key::variable);
+            return Err(ConfigError::UnknownKey { origin, key: name, nearest });
+        };
+        Ok((known.name, (origin, value)))
+    })
+    .collect()
+}
+
+fn key_of(variable: &str) -> String {
+    variable.trim_start_matches(PREFIX).to_lowercase()
+}
+
+/// Variables that belong to Garret's scripts and tests, or name the configuration file.
+fn is_elsewhere(variable: &str) -> bool {
+    ["GARRET_CONFIG", "GARRET_FEATURES"].contains(&variable) || variable.starts_with("GARRET_TEST_")
+}
+
+fn from_toml(path: &Path, text: &str) -> Result<Layer, ConfigError> {
+    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+        ConfigError::NotToml { path: path.into(), reason: error.to_string() }
+    })?;
+    let origin = Origin::File(path.into());
+    table
+        .into_iter()
+        .map(|(key, value)| {
+            let Some(known) = find(&key) else {
+                let nearest = nearest(&key).map(str::to_owned);
+                return Err(ConfigError::UnknownKey { origin: origin.clone(), key, nearest });
+            };
+            let value = scalar(value).map_err(|value| ConfigError::BadValue {
+                origin: origin.clone(),
+                key: known.name,
+                value,
+                expected: "it must be a text, a number or a truth value".into(),
+            })?;
+            Ok((known.name, (origin.clone(), value)))
+        })
+        .collect()
+}
+
+fn scalar(value: toml::Value) -> Result<String, String> {
+    match value {
+        toml::Value::String(text) => Ok(text),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        toml::Value::Float(number) => Ok(number.to_string()),
+        toml::Value::Boolean(truth) => Ok(truth.to_string()),
+        other => Err(other.to_string()),
+    }
+}
+
+const PREFIX: &str = "GARRET_";

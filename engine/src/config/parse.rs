@@ -1,0 +1,64 @@
+//! From text to values. The error of a parser says what would be right.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use garret_core::budget::Budget;
+use garret_core::model::{KvType, UnknownKvType};
+
+pub(super) fn text(text: &str) -> Result<String, String> {
+    Ok(text.into())
+}
+
+pub(super) fn path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("it must name a path".into()) } else { Ok(text.into()) }
+}
+
+pub(super) fn number(text: &str) -> Result<u32, String> {
+    u32::from_str(text.trim()).map_err(|_| format!("it must be a whole number up to {}", u32::MAX))
+}
+
+pub(super) fn positive(text: &str) -> Result<u32, String> {
+    match number(text) {
+        Ok(0) | Err(_) => Err("it must be a whole number of at least 1".into()),
+        Ok(number) => Ok(number),
+    }
+}
+
+pub(super) fn window(text: &str) -> Result<u32, String> {
+    match number(text) {
+        Ok(tokens) if tokens >= Budget::MIN_WINDOW => Ok(tokens),
+        _ => Err(format!("it must be a number of tokens, at least {}", Budget::MIN_WINDOW)),
+    }
+}
+
+pub(super) fn threads(text: &str) -> Result<u32, String> {
+    in_range(text, 1, 512, "threads")
+}
+
+pub(super) fn batch(text: &str) -> Result<u32, String> {
+    in_range(text, 16, 4_096, "tokens")
+}
+
+fn in_range(text: &str, least: u32, most: u32, unit: &str) -> Result<u32, String> {
+    match number(text) {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!("it must be {least} to {most} {unit}")),
+    }
+}
+
+pub(super) fn between<const LEAST: u8, const MOST: u8>(text: &str) -> Result<f32, String> {
+    let (least, most) = (f32::from(LEAST), f32::from(MOST));
+    match f32::from_str(text.trim()) {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        _ => Err(format!("it must be a number from {least} to {most}")),
+    }
+}
+
+pub(super) fn penalty(text: &str) -> Result<f32, String> {
+    between::<1, 2>(text)
+}
+
+pub(super) fn kv_type(text: &str) -> Result<KvType, String> {
+    text.parse().map_err(|error: UnknownKvType| error.to_string())
+}

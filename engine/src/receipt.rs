@@ -1,0 +1,153 @@
+//! Receipts as they are stored and shown.
+//!
+//! On the wire a receipt is JSON; in the store it is a postcard record behind one byte of version
+//! (`storage/FORMAT.md` leaves the bytes to this crate).
+
+use garret_core::id::TurnSeq;
+use garret_core::receipt::Receipt;
+use serde::{Deserialize, Serialize};
+
+/// A receipt in words and numbers, as `--json` prints it and `/why` explains it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptReport {
+    /// The window, in tokens.
+    pub n_ctx: u32,
+    /// Tokens of the prompt.
+    pub prompt_tokens: u32,
+    /// Of those, found in the KV cache.
+    pub reused_tokens: u32,
+    /// Of those, decoded for this turn.
+    pub prefilled_tokens: u32,
+    /// Tokens generated.
+    pub reply_tokens: u32,
+    /// Tokens kept free for the reply.
+    pub reply_reserve: u32,
+    /// Parts of the prompt.
+    pub blocks: Vec<BlockReport>,
+    /// What is stored and not shown.
+    pub omitted: Vec<OmissionReport>,
+}
+
+/// A part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockReport {
+    /// `system`, `history` or `message`.
+    pub name: String,
+    /// Tokens it takes.
+    pub tokens: u32,
+    /// Most tokens it could have taken.
+    pub ceiling: u32,
+}
+
+/// Something stored that the prompt didn't show.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OmissionReport {
+    /// Of what kind.
+    pub what: String,
+    /// How many.
+    pub count: u64,
+    /// The reason.
+    pub why: String,
+}
+
+impl From<&Receipt> for ReceiptReport {
+    fn from(receipt: &Receipt) -> Self {
+        let blocks = receipt.blocks.iter().map(|block| BlockReport {
+            name: block.name.as_str().into(),
+            tokens: block.tokens,
+            ceiling: block.ceiling,
+        });
+        let omitted = receipt.omitted.iter().map(|omission| OmissionReport {
+            what: omission.what.what().into(),
+            count: omission.count,
+            why: omission.what.why().into(),
+        });
+        Self {
+            n_ctx: receipt.n_ctx,
+            prompt_tokens: receipt.prompt_tokens,
+            reused_tokens: receipt.reused_tokens,
+            prefilled_tokens: receipt.prefilled_tokens,
+            reply_tokens: receipt.reply_tokens,
+            reply_reserve: receipt.reply_reserve,
+            blocks: blocks.collect(),
+            omitted: omitted.collect(),
+        }
+    }
+}
+
+/// A receipt with what the next turn wants to know of this one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredReceipt {
+    /// What is shown.
+    pub report: ReceiptReport,
+    /// Tokens kept free for a companion.
+    pub companion_reserve: u32,
+    /// Oldest earlier turn that was in the prompt.
+    pub history_from: Option<TurnSeq>,
+}
+
+impl From<&Receipt> for StoredReceipt {
+    fn from(receipt: &Receipt) -> Self {
+        Self {
+            report: receipt.into(),
+            companion_reserve: receipt.companion_reserve,
+            history_from: receipt.history_from,
+        }
+    }
+}
+
+impl StoredReceipt {
+    /// The record.
+    ///
+    /// # Errors
+    /// None that these fields can cause; the encoder's type allows for some.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, postcard::Error> {
+        postcard::to_extend(self, vec![VERSION])
+    }
+
+    /// Reads a record; `None` when it is of another version or damaged, which loses the explanation
+    /// of a past turn and nothing else.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (version, body) = bytes.split_first()?;
+        (*version == VERSION).then(|| postcard::from_bytes(body).ok()).flatten()
+    }
+}
+
+/// Version of the record.
+const VERSION: u8 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn receipt() -> StoredReceipt {
+        let omitted = vec![OmissionReport { what: "turns".into(), count: 7, why: "old".into() }];
+        let blocks = vec![BlockReport { name: "system".into(), tokens: 12, ceiling: 448 }];
+        let report = ReceiptReport {
+            n_ctx: 2_048,
+            prompt_tokens: 12,
+            reused_tokens: 4,
+            prefilled_tokens: 8,
+            reply_tokens: 3,
+            reply_reserve: 512,
+            blocks,
+            omitted,
+        };
+        StoredReceipt { report, companion_reserve: 128, history_from: Some(8) }
+    }
+
+    #[test]
+    fn a_stored_receipt_comes_back() {
+        let bytes = receipt().to_bytes().unwrap();
+        assert_eq!(StoredReceipt::from_bytes(&bytes), Some(receipt()));
+    }
+
+    #[test]
+    fn damaged_and_foreign_records_are_none() {
+        let bytes = receipt().to_bytes().unwrap();
+        for end in 0..bytes.len() {
+            assert_eq!(StoredReceipt::from_bytes(&bytes[..end]), None, "cut at {end}");
+        }
+        assert_eq!(StoredReceipt::from_bytes(&[&[VERSION + 1], &bytes[1..]].concat()), None);
+    }
+}

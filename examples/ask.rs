@@ -1,0 +1,27 @@
+//! The smallest program that embeds Garret: answers its arguments and remembers having done so.
+//!
+//! `GARRET_MODEL=model.gguf cargo run --release -p garret-examples -- What did I ask before?`
+
+use std::io::Write;
+
+use garret::config::{Config, Home, Sources, environment};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let message = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+    let config = Config::resolve(Sources {
+        environment: environment()?,
+        device: garret::device::profile(),
+        home: Home::from_environment(|name| std::env::var_os(name)),
+        ..Sources::default()
+    })?;
+    let mut agent = garret::open::agent(&config)?.agent;
+    let (_stop, stopped) = smol::channel::bounded(1);
+    let session = "example".parse()?;
+    let mut print = |piece: &str| {
+        // A closed terminal is no reason to lose the turn.
+        let _ = write!(std::io::stdout(), "{piece}").and_then(|()| std::io::stdout().flush());
+    };
+    let outcome = smol::block_on(agent.turn(&session, &message, &stopped, &mut print))?;
+    println!("\n[turn {}: {} prompt tokens]", outcome.turn, outcome.receipt.prompt_tokens);
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! A model that says what it is told to, on the port that llama.cpp stands behind.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use garret_core::model::{ChatModel, Event, Finish, ModelFacts, Reply, Request};
+use garret_core::token::Token;
+
+/// What the model does with one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Says this and ends its turn.
+    Say(String),
+    /// Says this and then waits until it is cancelled.
+    SayAndWait(String),
+    /// Says this and then fails.
+    Fail(String),
+    /// Refuses the request.
+    Refuse,
+}
+
+/// Why a scripted model fails: because it was told to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Told;
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the script says so")
+    }
+}
+
+impl std::error::Error for Told {}
+
+/// See the module. Clones share the script.
+#[derive(Clone)]
+pub struct ScriptedModel {
+    n_ctx: u32,
+    shared: Arc<Mutex<Shared>>,
+    on_start: Arc<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Shared {
+    script: VecDeque<Act>,
+    prompts: Vec<Vec<Token>>,
+    cache: Vec<Token>,
+}
+
+impl ScriptedModel {
+    /// A model with a window of `n_ctx` tokens that acts `script` out, and then says "ok".
+    pub fn new(n_ctx: u32, script: impl IntoIterator<Item = Act>) -> Self {
+        let shared = Shared { script: script.into_iter().collect(), ..Shared::default() };
+        Self { n_ctx, shared: Arc::new(Mutex::new(shared)), on_start: Arc::new(|| ()) }
+    }
+
+    /// Calls `hook` whenever the model is asked for a reply, before anything else.
+    #[must_use]
+    pub fn on_start(self, hook: impl Fn() + Send + Sync + 'static) -> Self {
+        Self { on_start: Arc::new(hook), ..self }
+    }
+
+    /// Every prompt so far.
+    pub fn prompts(&self) -> Vec<Vec<Token>> {
+        self.shared.lock().expect("no test thread panics with the lock").prompts.clone()
+    }
+
+    /// Appends to the script.
+    pub fn then(&self, act: Act) {
+        self.shared.lock().expect("no test thread panics with the lock").script.push_back(act);
+    }
+}
+
+impl ChatModel for ScriptedModel {
+    type Reply = ScriptedReply;
+    type Error = Told;
+
+    fn facts(&self) -> ModelFacts {
+        ModelFacts { n_ctx: self.n_ctx, fingerprint: [7; 32] }
+    }
+
+    fn start(&self, request: Request<'_>) -> Result<ScriptedReply, Told> {
+        (self.on_start)();
+        let mut shared = self.shared.lock().expect("no test thread panics with the lock");
+        shared.prompts.push(request.prompt.to_vec());
+        let act = shared.script.pop_front().unwrap_or(Act::Say("ok".into()));
+        let reused = shared.cache.iter().zip(request.prompt).take_while(|(a, b)| a == b).count();
+        let (text, end) = match act {
+            Act::Say(text) => (text, End::Stop),
+            Act::SayAndWait(text) => (text, End::Wait),
+            Act::Fail(text) => (text, End::Fail),
+            Act::Refuse => return Err(Told),
+        };
+        let most = request.max_tokens as usize;
+        let said: Vec<u8> = text.bytes().take(most).collect();
+        let end = if text.len() > most { End::Length } else { end };
+        shared.cache = request.prompt.to_vec();
+        shared.cache.extend(said.iter().map(|byte| Token((*byte).into())));
+        let prefilled = Event::Prefilled {
+            reused: reused as u32,
+            prefilled: (request.prompt.len() - reused) as u32,
+        };
+        let pieces =
+            said.into_iter().map(|byte| Event::Piece { token: Token(byte.into()), bytes: [byte] });
+        let events = std::iter::once(prefilled).chain(pieces).collect();
+        Ok(ScriptedReply { events, end: Some(end), cancel: Arc::default() })
+    }
+}
+
+/// A reply of a [`ScriptedModel`].
+pub struct ScriptedReply {
+    events: VecDeque<Event<[u8; 1]>>,
+    end: Option<End>,
+    cancel: Arc<Cancel>,
+}
+
+#[derive(Default)]
+struct Cancel {
+    asked: AtomicBool,
+    waker: Mutex<Option<Waker>>,
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Stop,
+    Length,
+    Wait,
+    Fail,
+}
+
+impl Reply for ScriptedReply {
+    type Bytes = [u8; 1];
+    type Error = Told;
+
+    fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event<[u8; 1]>, Told>>> {
+        if let Some(event) = self.events.pop_front() {
+            return Poll::Ready(Some(Ok(event)));
+        }
+        let Some(end) = self.end else { return Poll::Ready(None) };
+        let event = match end {
+            End::Stop => Ok(Event::Finished(Finish::Stop)),
+            End::Length => Ok(Event::Finished(Finish::Length)),
+            End::Fail => Err(Told),
+            End::Wait => {
+                *self.cancel.waker.lock().expect("no panics with the lock") =
+                    Some(cx.waker().clone());
+                if !self.cancel.asked.load(Ordering::SeqCst) {
+                    return Poll::Pending;
+                }
+                Ok(Event::Finished(Finish::Cancelled))
+            }
+        };
+        self.end = None;
+        Poll::Ready(Some(event))
+    }
+
+    fn cancel(&self) {
+        self.cancel.asked.store(true, Ordering::SeqCst);
+        if let Some(waker) = self.cancel.waker.lock().expect("no panics with the lock").take() {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What the program prints for scripts, read strictly: an unknown, missing or doubled key is an
+//! error, and every receipt is added up.
+
+use serde::Deserialize;
+
+/// One answer of `garret chat --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answer {
+    /// Name of the conversation.
+    pub session: String,
+    /// Number of the turn, from 1.
+    pub turn: u64,
+    /// What the model said.
+    pub reply: String,
+    /// `stop`, `length` or `cancelled`.
+    pub finish: String,
+    /// What it cost.
+    pub receipt: Receipt,
+}
+
+/// The account of one answer; all sizes in tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Receipt {
+    /// The window.
+    pub n_ctx: u64,
+    /// The prompt.
+    pub prompt_tokens: u64,
+    /// Of the prompt, found in the KV cache.
+    pub reused_tokens: u64,
+    /// Of the prompt, decoded for this turn.
+    pub prefilled_tokens: u64,
+    /// The reply.
+    pub reply_tokens: u64,
+    /// Kept free for the reply.
+    pub reply_reserve: u64,
+    /// Parts of the prompt.
+    pub blocks: Vec<Block>,
+    /// What is stored and not shown to the model.
+    pub omitted: Vec<Omitted>,
+}
+
+/// A part of a prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    /// `system`, `history` or `message`.
+    pub name: String,
+    /// What it takes.
+    pub tokens: u64,
+    /// Most it could have taken.
+    pub ceiling: u64,
+}
+
+/// Something that the prompt doesn't show.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Omitted {
+    /// Of what kind.
+    pub what: String,
+    /// How many.
+    pub count: u64,
+    /// The reason.
+    pub why: String,
+}
+
+/// One turn of `garret session show --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Said {
+    /// Number of the turn, from 1.
+    pub turn: u64,
+    /// When it was accepted, in words.
+    pub accepted: String,
+    /// The user's message.
+    pub user: String,
+    /// The reply, if there is one.
+    pub reply: Option<String>,
+    /// Why the reply ended.
+    pub finish: Option<String>,
+}
+
+/// One conversation of `garret session list --json`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    /// Its name.
+    pub session: String,
+    /// Turns in it.
+    pub turns: u64,
+    /// When it began, in words.
+    pub created: String,
+    /// When it was last used, in words.
+    pub updated: String,
+}
+
+impl Answer {
+    /// Reads one line and adds its receipt up.
+    ///
+    /// # Panics
+    /// When the line isn't exactly such an object, or the sums don't agree.
+    pub fn read(line: &str) -> Self {
+        let answer: Self = object(line);
+        let receipt = &answer.receipt;
+        let sum: u64 = receipt.blocks.iter().map(|block| block.tokens).sum();
+        assert_eq!(sum, receipt.prompt_tokens, "blocks make the prompt up: {line}");
+        let decoded = receipt.reused_tokens + receipt.prefilled_tokens;
+        assert_eq!(decoded, receipt.prompt_tokens, "reused or prefilled: {line}");
+        assert!(receipt.prompt_tokens + receipt.reply_reserve <= receipt.n_ctx, "fits: {line}");
+        assert!(receipt.reply_tokens <= receipt.reply_reserve, "as reserved: {line}");
+        let within = |block: &Block| block.tokens <= block.ceiling;
+        assert!(receipt.blocks.iter().all(within), "under the ceilings: {line}");
+        assert!(["stop", "length", "cancelled"].contains(&answer.finish.as_str()), "{line}");
+        answer
+    }
+
+    /// Reads all lines of an output.
+    ///
+    /// # Panics
+    /// As [`Answer::read`], and when the last line has no end.
+    pub fn read_all(output: &str) -> Vec<Self> {
+        assert!(output.is_empty() || output.ends_with('\n'), "whole lines: {output}");
+        output.lines().map(Self::read).collect()
+    }
+
+    /// Tokens of the block called `name`; 0 when there is none.
+    pub fn block(&self, name: &str) -> u64 {
+        let named = self.receipt.blocks.iter().filter(|block| block.name == name);
+        named.map(|block| block.tokens).sum()
+    }
+}
+
+/// Reads every line as an object of type `T`.
+///
+/// # Panics
+/// When a line isn't one.
+pub fn objects<T: serde::de::DeserializeOwned>(output: &str) -> Vec<T> {
+    output.lines().map(object).collect()
+}
+
+fn object<T: serde::de::DeserializeOwned>(line: &str) -> T {
+    serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in: {line}"))
+}

@@ -1,0 +1,256 @@
+//! The turn loop on a scripted model and a real store.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::{Arc, Mutex};
+
+use garret::agent::{Agent, Options, Outcome, Parts, TurnError};
+use garret_core::assemble::NO_REPLY;
+use garret_core::id::SessionId;
+use garret_core::model::{Finish, Sampling};
+use garret_hal::clock::ManualClock;
+use garret_hal::entropy::SeededEntropy;
+use garret_hal::media::{Faults, FaultyMedium};
+use garret_storage::{Store, StoredFinish};
+use garret_tests::bytes::{self, ByteEncoder};
+use garret_tests::scripted::{Act, ScriptedModel};
+use proptest::prelude::*;
+
+type TestAgent = Agent<ScriptedModel, ByteEncoder>;
+
+fn agent(model: &ScriptedModel, medium: &FaultyMedium) -> TestAgent {
+    let store = Store::on_medium("test", Box::new(medium.clone())).unwrap();
+    let parts = Parts {
+        model: model.clone(),
+        encoder: ByteEncoder,
+        store,
+        clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
+        entropy: Arc::new(SeededEntropy::new(1)),
+    };
+    let options = Options {
+        system_prompt: "Be kind.".into(),
+        max_tokens: None,
+        sampling: Sampling::default(),
+        draw_seed: true,
+    };
+    Agent::new(parts, options).unwrap()
+}
+
+fn session() -> SessionId {
+    "s".parse().unwrap()
+}
+
+fn say(agent: &mut TestAgent, text: &str) -> Result<Outcome, TurnError> {
+    let (_keep, stop) = smol::channel::bounded(1);
+    smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {}))
+}
+
+/// Says `text` and stops the reply once `after` was said.
+fn say_and_stop(agent: &mut TestAgent, text: &str, after: &str) -> Outcome {
+    let (sender, stop) = smol::channel::bounded(1);
+    let mut heard = String::new();
+    let mut listen = |piece: &str| {
+        heard.push_str(piece);
+        if heard == after {
+            sender.try_send(()).unwrap();
+        }
+    };
+    smol::block_on(agent.turn(&session(), text, &stop, &mut listen)).unwrap()
+}
+
+/// User text, reply text and end of every stored turn.
+fn stored(agent: &TestAgent) -> Vec<(String, Option<(String, StoredFinish)>)> {
+    let turns = agent.store().with_turns(&session(), 1, |turns| {
+        turns
+            .iter()
+            .map(|turn| {
+                let reply = turn.reply.as_ref().map(|reply| (reply.text.to_owned(), reply.finish));
+                (turn.user.to_owned(), reply)
+            })
+            .collect()
+    });
+    turns.unwrap()
+}
+
+fn texts(prompt: &[garret_core::token::Token]) -> Vec<String> {
+    bytes::read(prompt).into_iter().map(|(_, text)| text).collect()
+}
+
+#[test]
+fn a_message_is_durable_before_the_model_is_asked() {
+    let medium = FaultyMedium::new(Faults::default());
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let (probe, notes) = (medium.clone(), Arc::clone(&seen));
+    let model = ScriptedModel::new(2_048, []).on_start(move || {
+        let image = FaultyMedium::with_image(probe.durable_image(), Faults::default());
+        let store = Store::on_medium("test", Box::new(image)).unwrap();
+        let texts = store.with_turns(&session(), 1, |turns| {
+            turns.iter().map(|turn| turn.user.to_owned()).collect::<Vec<_>>()
+        });
+        notes.lock().unwrap().push(texts.unwrap());
+    });
+    let mut agent = agent(&model, &medium);
+    say(&mut agent, "first").unwrap();
+    say(&mut agent, "second").unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(*seen, [vec!["first"], vec!["first", "second"]]);
+}
+
+#[test]
+fn an_interrupted_reply_is_kept_and_shown_to_the_model_again() {
+    let medium = FaultyMedium::new(Faults::default());
+    let model = ScriptedModel::new(2_048, [Act::SayAndWait("Bees are".into())]);
+    let mut agent = agent(&model, &medium);
+    let outcome = say_and_stop(&mut agent, "Tell me of bees.", "Bees are");
+    assert_eq!((outcome.finish, outcome.reply.as_str()), (Finish::Cancelled, "Bees are"));
+    say(&mut agent, "Go on.").unwrap();
+    let prompts = model.prompts();
+    assert_eq!(texts(&prompts[1]), ["Be kind.", "Tell me of bees.", "Bees are", "Go on."]);
+    assert_eq!(stored(&agent)[0].1, Some(("Bees are".into(), StoredFinish::Cancelled)));
+}
+
+#[test]
+fn a_model_that_fails_costs_only_the_rest_of_its_reply() {
+    let medium = FaultyMedium::new(Faults::default());
+    let model = ScriptedModel::new(2_048, [Act::Fail("Well, ".into()), Act::Refuse]);
+    let mut agent = agent(&model, &medium);
+    assert!(matches!(say(&mut agent, "one"), Err(TurnError::Model { turn: 1, .. })));
+    assert!(matches!(say(&mut agent, "two"), Err(TurnError::Model { turn: 2, .. })));
+    let outcome = say(&mut agent, "three").unwrap();
+    assert_eq!((outcome.turn, outcome.reply.as_str()), (3, "ok"));
+    assert_eq!(stored(&agent)[0].1, Some(("Well, ".into(), StoredFinish::Failed)));
+    assert_eq!(stored(&agent)[1].1, None);
+    let expected = ["Be kind.", "one", "Well, ", "two", NO_REPLY, "three"];
+    assert_eq!(texts(&model.prompts()[2]), expected);
+}
+
+#[test]
+fn an_empty_message_is_refused_and_leaves_no_trace() {
+    let medium = FaultyMedium::new(Faults::default());
+    let model = ScriptedModel::new(2_048, []);
+    let mut agent = agent(&model, &medium);
+    assert!(matches!(say(&mut agent, " \n\t"), Err(TurnError::Empty)));
+    assert!(agent.store().sessions().unwrap().is_empty());
+    assert!(model.prompts().is_empty());
+}
+
+#[test]
+fn a_full_disk_refuses_the_message_and_keeps_what_there_is() {
+    let medium = FaultyMedium::new(Faults::default());
+    let model = ScriptedModel::new(2_048, []);
+    let mut agent = agent(&model, &medium);
+    say(&mut agent, "before").unwrap();
+    let capacity = Some(medium.image().len() as u64);
+    medium.set_faults(Faults { capacity, ..Faults::default() });
+    let long = "x".repeat(1 << 20);
+    assert!(matches!(say(&mut agent, &long), Err(TurnError::NotAccepted(_))));
+    assert_eq!(model.prompts().len(), 1, "the model never saw it");
+    medium.set_faults(Faults::default());
+    say(&mut agent, "after").unwrap();
+    let users: Vec<_> = stored(&agent).into_iter().map(|(user, _)| user).collect();
+    assert_eq!(users, ["before", "after"]);
+}
+
+#[test]
+fn a_reply_that_finds_the_disk_full_is_reported_and_the_message_stays() {
+    let medium = FaultyMedium::new(Faults::default());
+    let handle = medium.clone();
+    let model = ScriptedModel::new(8_192, [Act::Say("y".repeat(1_000))]).on_start(move || {
+        let faults = Faults { cut_after_bytes: None, capacity: Some(0), ..Faults::default() };
+        handle.set_faults(faults);
+    });
+    let mut first = agent(&model, &medium);
+    let result = say(&mut first, "hello");
+    medium.set_faults(Faults::default());
+    drop(first);
+    let store = Store::on_medium("test", Box::new(medium.clone())).unwrap();
+    let turns = store.with_turns(&session(), 1, |turns| {
+        turns.iter().map(|turn| (turn.user.to_owned(), turn.reply.is_some())).collect::<Vec<_>>()
+    });
+    match result {
+        Err(TurnError::ReplyNotStored { turn: 1, .. }) => {
+            assert_eq!(turns.unwrap(), [("hello".to_owned(), false)]);
+        }
+        // The reply may have fitted into pages that the file had already.
+        Ok(_) => assert_eq!(turns.unwrap(), [("hello".to_owned(), true)]),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn after_a_restart_the_prompt_begins_as_before() {
+    let medium = FaultyMedium::new(Faults::default());
+    let model = ScriptedModel::new(2_048, [Act::Say("Hello Ada.".into())]);
+    let mut before = agent(&model, &medium);
+    say(&mut before, "I am Ada.").unwrap();
+    drop(before);
+    let mut after = agent(&model, &medium);
+    let outcome = say(&mut after, "Who am I?").unwrap();
+    assert_eq!(outcome.turn, 2);
+    let prompts = model.prompts();
+    assert_eq!(texts(&prompts[1]), ["Be kind.", "I am Ada.", "Hello Ada.", "Who am I?"]);
+    assert!(prompts[1].starts_with(&prompts[0]));
+}
+
+/// One thing that happens to a conversation.
+#[derive(Clone, Debug)]
+enum Event {
+    Say(String, Act),
+    Restart,
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let text = "[a-z ]{1,200}".prop_map(|text| format!(".{text}"));
+    let act = prop_oneof![
+        4 => "\\PC{0,300}".prop_map(Act::Say),
+        1 => "[a-z]{0,60}".prop_map(Act::Fail),
+        1 => Just(Act::Refuse),
+    ];
+    prop_oneof![6 => (text, act).prop_map(|(text, act)| Event::Say(text, act)), 1 => Just(Event::Restart)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn any_conversation_is_kept_whole_and_reuses_its_prefix(
+        events in prop::collection::vec(event(), 1..40),
+    ) {
+        let medium = FaultyMedium::new(Faults::default());
+        let model = ScriptedModel::new(2_048, []);
+        let mut talk = agent(&model, &medium);
+        let mut said = Vec::new();
+        // What the cache holds, and where history began in the prompt that filled it.
+        let mut cached: Option<(Vec<garret_core::token::Token>, Option<u64>)> = None;
+        for event in events {
+            let Event::Say(text, act) = event else {
+                drop(talk);
+                talk = agent(&model, &medium);
+                continue;
+            };
+            model.then(act.clone());
+            let result = say(&mut talk, &text);
+            said.push(text);
+            prop_assert_eq!(result.is_ok(), matches!(act, Act::Say(_)));
+            let prompt = model.prompts().pop().unwrap();
+            prop_assert!(prompt.len() <= 2_048 - 512 - 128);
+            if let Ok(outcome) = result {
+                let receipt = &outcome.receipt;
+                let total: u32 = receipt.blocks.iter().map(|block| block.tokens).sum();
+                prop_assert_eq!(total as usize, prompt.len());
+                prop_assert_eq!(receipt.reused_tokens + receipt.prefilled_tokens, total);
+                if let Some((before, from)) = &cached {
+                    let from_first_turn = from.unwrap_or(1) == receipt.history_from.unwrap_or(1);
+                    if from_first_turn {
+                        prop_assert!(prompt.starts_with(before), "the prefix changed");
+                    }
+                }
+                let mut now = prompt.clone();
+                now.extend(outcome.reply.bytes().map(|byte| garret_core::token::Token(byte.into())));
+                cached = Some((now, receipt.history_from));
+            }
+            let users: Vec<_> = stored(&talk).into_iter().map(|(user, _)| user).collect();
+            prop_assert_eq!(&users, &said);
+        }
+    }
+}
