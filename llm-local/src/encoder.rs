@@ -11,9 +11,12 @@
 //!
 //! Runs are cached by their text: a history that was encoded before costs no tokenisation.
 //!
-//! Limits: with tokenizers that put a space before every text (Llama 2, the first Mistral models),
-//! a forged special token that had to be split gets a space inside, and so does text directly
-//! after a kept reply that no special token ends.
+//! Limits: a run above 32 KiB is tokenised in pieces, cut before white space where there is some,
+//! since some tokenizers take quadratic time; its tokens can differ from llama.cpp's by one or two
+//! at each cut, and are the same whenever it is encoded. With tokenizers that put a space before
+//! every text (Llama 2, the first Mistral models), each such cut gets a space, and so does a forged
+//! special token that had to be split, and text directly after a kept reply that no special token
+//! ends.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -297,6 +300,6 @@ fn chunk_len(text: &str, most: usize) -> usize {
 /// Bytes of one generation of cached runs.
 const CACHE_BYTES: usize = 8 << 20;
 /// Largest piece that is tokenised in one go, in bytes.
-const RUN_BYTES: usize = 64 << 10;
+const RUN_BYTES: usize = 32 << 10;
 /// Largest piece that [`Encoder::count`] tokenises in one go, in bytes.
 const COUNT_CHUNK_BYTES: usize = 4 << 10;

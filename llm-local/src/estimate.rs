@@ -10,7 +10,7 @@
 //!   mask, and a dozen hidden states with both halves of the feed-forward layer.
 //!
 //! ```no_run
-//! use garret_llm::KvType;
+//! use garret_core::model::KvType;
 //! use garret_llm::estimate::MemoryEstimate;
 //!
 //! let info = garret_llm::check::check_chat("model.gguf".as_ref())?;
@@ -22,7 +22,8 @@
 //! Limits: recurrent state and the compressed caches of some architectures are not modelled; the
 //! figure for them is that of plain attention, which is larger. Memory on a GPU isn't told apart.
 
-use crate::KvType;
+use garret_core::model::KvType;
+
 use crate::gguf::{Gguf, MAX_LAYERS};
 
 /// Memory for one context on one model, in bytes.

@@ -1,5 +1,9 @@
 //! The template engine, with its bounds, and the placeholders that keep content out of it.
 
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
 use garret_core::prompt::Role;
 use jiff::civil::DateTime;
 use minijinja::syntax::SyntaxConfig;
@@ -36,10 +40,8 @@ impl Jinja {
             let message = format!("its source has {} bytes", source.len());
             return Err(TemplateError::Syntax { message });
         }
-        let mut environment = environment(now).map_err(|error| syntax(&error))?;
-        environment
-            .add_template_owned(NAME, without_generation_tags(source))
-            .map_err(|error| syntax(&error))?;
+        let environment = environment(now).map_err(|error| syntax(&error))?;
+        let environment = add_template(environment, without_generation_tags(source))?;
         let spelling = |token: &Option<(_, String)>| {
             token.as_ref().map(|(_, text)| text.clone()).unwrap_or_default()
         };
@@ -165,6 +167,27 @@ fn environment(now: DateTime) -> Result<Environment<'static>, Error> {
     Ok(environment)
 }
 
+/// Parses `source` on a stack that its deepest nesting can't exhaust, and gives up on it after a
+/// while: the parser follows `not not not ...` one call for each without a limit, and folds
+/// `- - - ...` in quadratic time. A parser given up on ends by itself later.
+fn add_template(
+    mut environment: Environment<'static>,
+    source: String,
+) -> Result<Environment<'static>, TemplateError> {
+    let stack_bytes = PARSER_STACK_BYTES + source.len() * PARSER_STACK_PER_BYTE;
+    let failed = |what: &str| TemplateError::Syntax { message: what.to_owned() };
+    let (sender, parsed) = mpsc::sync_channel(1);
+    let parser = thread::Builder::new().stack_size(stack_bytes).spawn(move || {
+        let added = environment.add_template_owned(NAME, source);
+        // Nobody listens when it took too long.
+        let _ = sender.send(added.map(|()| environment));
+    });
+    parser.map_err(|error| failed(&format!("no thread to parse it on: {error}")))?;
+    let parsed =
+        parsed.recv_timeout(PARSER_PATIENCE).map_err(|_| failed("parsing takes too long"))?;
+    parsed.map_err(|error| syntax(&error))
+}
+
 /// Replaces the `generation` blocks that training templates mark replies with, and that change
 /// nothing in the text, by blocks that the engine knows.
 fn without_generation_tags(source: &str) -> String {
@@ -220,7 +243,13 @@ fn describe(error: &Error) -> String {
 const NAME: &str = "chat";
 const MARK_END: char = 'x';
 const BLANK_LINE: &str = "\n\n";
-const MAX_SOURCE_BYTES: usize = 1 << 20;
+/// Largest source; the templates of published models have less than 20 KiB.
+const MAX_SOURCE_BYTES: usize = 1 << 16;
+/// How long parsing may take; real templates take milliseconds.
+const PARSER_PATIENCE: Duration = Duration::from_secs(10);
+const PARSER_STACK_BYTES: usize = 2 << 20;
+/// Stack for each byte of source; one byte can be one level of nesting.
+const PARSER_STACK_PER_BYTE: usize = 4 << 10;
 /// Depth of nested blocks and calls; real templates stay below 20, and a macro counts several.
 const RECURSION_LIMIT: usize = 120;
 /// What one rendering may spend: one unit for an instruction or for 64 bytes made, so this bounds
