@@ -1,5 +1,12 @@
 //! The encoder on a small vocabulary of its own: caching, boundaries, limits and forged tokens.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,5 +1,12 @@
 //! Templates made to hang, overflow the stack or fill memory end in an error.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests fail by panicking"
+)]
+
 use std::fmt::Write;
 
 use garret_llm::template::{ChatTemplate, TemplateError};
