@@ -69,10 +69,12 @@ lints() {
         cargo clippy --locked -p garret --no-default-features -- -D warnings
 }
 
-# The tests of whole programs run the binary, so it is built first.
+# The tests of whole programs run the binary, so it is built first: with the same selection of
+# packages and targets as everything else, since another one would give build dependencies other
+# features and compile llama.cpp once more.
 workspace_tests() {
-    cargo build --locked -p garret && cargo test --locked --workspace --no-fail-fast 2>&1 |
-        tee "$log"
+    cargo build --locked --workspace --all-targets &&
+        cargo test --locked --workspace --no-fail-fast 2>&1 | tee "$log"
 }
 
 documentation() {

@@ -238,7 +238,7 @@ pub enum AgentOpenError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// Its chat template can't be used.
-    #[error("the model's chat template can't be used: {0}; choose another model")]
+    #[error(transparent)]
     Template(#[from] TemplateError),
     /// The store can't be opened.
     #[error(transparent)]

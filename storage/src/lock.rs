@@ -1,8 +1,9 @@
 //! One owner per namespace: an advisory lock that the system releases when its holder dies.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// A held lock; released on drop, and by the system when the process ends in any way.
 #[derive(Debug)]
@@ -18,19 +19,27 @@ pub(crate) enum LockError {
 }
 
 impl Lock {
-    /// Takes the lock at `path` or says who has it; never waits.
+    /// Takes the lock at `path` or says who has it. Waits only for a holder that is being ended,
+    /// which takes the system a moment when it has much memory to give back, and at most
+    /// [`PATIENCE`].
     pub(crate) fn take(path: &Path) -> Result<Self, LockError> {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = options.open(path).map_err(LockError::Io)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(LockError::Held { pid: pid_in(&mut file) });
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
             }
-            Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
+            let pid = pid_in(&mut file);
+            if Instant::now() >= deadline || !pid.is_some_and(is_ending) {
+                return Err(LockError::Held { pid });
+            }
+            std::thread::sleep(PAUSE);
         }
         let mut lock = Self(file);
         if let Err(error) = lock.sign() {
@@ -58,6 +67,61 @@ impl Drop for Lock {
 
 fn pid_in(file: &mut File) -> Option<u32> {
     let mut text = String::new();
+    file.seek(SeekFrom::Start(0)).ok()?;
     file.take(32).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
+}
+
+/// Whether the process is gone, or was killed and isn't quite gone yet, as Linux tells it in
+/// `/proc/PID/stat` (state and flags) and `/proc/PID/status` (signals that wait to be taken).
+/// Elsewhere nobody is known to be ending.
+fn is_ending(pid: u32) -> bool {
+    if !cfg!(target_os = "linux") || !Path::new("/proc/self/stat").exists() {
+        return false;
+    }
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    let mut fields = stat.rsplit(')').next().unwrap_or("").split_whitespace();
+    let state = fields.next().unwrap_or("");
+    let flags: u32 = fields.nth(5).and_then(|flags| flags.parse().ok()).unwrap_or(0);
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    ["Z", "X"].contains(&state) || flags & EXITING != 0 || kill_waits(&status)
+}
+
+/// Whether SIGKILL is among the pending signals of a `/proc/PID/status`.
+fn kill_waits(status: &str) -> bool {
+    let pending = status.lines().filter_map(|line| {
+        let mask = line.strip_prefix("ShdPnd:").or_else(|| line.strip_prefix("SigPnd:"))?;
+        u64::from_str_radix(mask.trim(), 16).ok()
+    });
+    pending.fold(0, |all, mask| all | mask) & SIGKILL != 0
+}
+
+/// Longest wait for a holder that is ending.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks at it.
+const PAUSE: Duration = Duration::from_millis(10);
+/// `PF_EXITING` of a task's flags.
+const EXITING: u32 = 4;
+/// The bit of signal 9.
+const SIGKILL: u64 = 1 << 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_those_that_are_gone_or_killed_are_ending() {
+        assert!(!is_ending(std::process::id()));
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        assert!(is_ending(pid));
+    }
+
+    #[test]
+    fn a_pending_kill_is_seen() {
+        let status = "Name:\tx\nSigPnd:\t0000000000000000\nShdPnd:\t0000000000000100\n";
+        assert!(kill_waits(status));
+        assert!(!kill_waits(&status.replace("100", "002")));
+    }
 }

@@ -182,7 +182,7 @@ fn encode(encoder: &mut Encoder<Model>, messages: &[Message<'_>]) -> Vec<Token> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(160))]
 
     #[test]
     fn prompts_for_smollm2_keep_their_promises(talk in talk()) {

@@ -105,9 +105,14 @@ fn a_vocabulary_without_weights() {
 fn a_template_that_does_not_render() {
     let Some(starter) = find(STARTER) else { return };
     let mut bytes = fs::read(starter).unwrap();
-    let at = find_bytes(&bytes, b"{% for message in messages %}").expect("the starter's template");
-    bytes[at..at + 29].copy_from_slice(b"{{ raise_exception('no') }}  ");
-    with_file("broken.gguf", &bytes, |path| refused_model(path, &["chat template", "no"]));
+    let (whole, broken) = (b"for message in messages", b"for message in nobody()");
+    let at = find_bytes(&bytes, whole).expect("the starter's template");
+    bytes[at..at + whole.len()].copy_from_slice(broken);
+    with_file("broken.gguf", &bytes, |path| {
+        let home = tempfile::tempdir().unwrap();
+        let output = chat(home.path(), &["--model", path.to_str().unwrap()]);
+        refused(&output, &["chat template", "nobody is unknown"]);
+    });
 }
 
 #[test]
