@@ -78,8 +78,7 @@ impl Place {
     pub fn garret(&self, args: &[&str]) -> Command {
         let mut command = garret(self.home());
         command.args(args).env("GARRET_DATA", self.data()).env("GARRET_MODEL", &self.model);
-        let small = [("WINDOW", "2048"), ("MAX_TOKENS", "4"), ("TEMPERATURE", "0"), ("SEED", "1")];
-        command.envs(small.map(|(key, value)| (format!("GARRET_{key}"), value)));
+        command.envs(SMALL.map(|(key, value)| (format!("GARRET_{key}"), value)));
         command
     }
 
@@ -108,6 +107,17 @@ impl Place {
         objects(&self.run(&[&["session", "show", session, "--json"], args].concat()))
     }
 }
+
+/// Settings of a [`Place`]. Tests run side by side, and threads of llama.cpp wait busily for each
+/// other: one each is the fastest.
+const SMALL: [(&str, &str); 6] = [
+    ("WINDOW", "2048"),
+    ("MAX_TOKENS", "4"),
+    ("TEMPERATURE", "0"),
+    ("SEED", "1"),
+    ("THREADS", "1"),
+    ("BATCH_THREADS", "1"),
+];
 
 /// The one thing in `all`.
 ///
