@@ -90,6 +90,11 @@ where
         &self.budget
     }
 
+    /// The model's template and tokenizer.
+    pub const fn encoder(&self) -> &E {
+        &self.parts.encoder
+    }
+
     /// What is remembered.
     pub const fn store(&self) -> &Store {
         &self.parts.store

@@ -19,6 +19,10 @@ use proptest::prelude::*;
 type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
 fn agent(model: &ScriptedModel, medium: &FaultyMedium) -> TestAgent {
+    with_reply(model, medium, None)
+}
+
+fn with_reply(model: &ScriptedModel, medium: &FaultyMedium, max_tokens: Option<u32>) -> TestAgent {
     let store = Store::on_medium("test", Box::new(medium.clone())).unwrap();
     let parts = Parts {
         model: model.clone(),
@@ -29,7 +33,7 @@ fn agent(model: &ScriptedModel, medium: &FaultyMedium) -> TestAgent {
     };
     let options = Options {
         system_prompt: "Be kind.".into(),
-        max_tokens: None,
+        max_tokens,
         sampling: Sampling::default(),
         draw_seed: true,
     };
@@ -155,26 +159,18 @@ fn a_full_disk_refuses_the_message_and_keeps_what_there_is() {
 fn a_reply_that_finds_the_disk_full_is_reported_and_the_message_stays() {
     let medium = FaultyMedium::new(Faults::default());
     let handle = medium.clone();
-    let model = ScriptedModel::new(8_192, [Act::Say("y".repeat(1_000))]).on_start(move || {
-        let faults = Faults { cut_after_bytes: None, capacity: Some(0), ..Faults::default() };
-        handle.set_faults(faults);
+    // Longer than the free pages of a new file, so that the reply needs a larger one.
+    let act = Act::Say("y".repeat(100_000));
+    let model = ScriptedModel::new(1 << 20, [act]).on_start(move || {
+        handle.set_faults(Faults { capacity: Some(0), ..Faults::default() });
     });
-    let mut first = agent(&model, &medium);
-    let result = say(&mut first, "hello");
+    let mut first = with_reply(&model, &medium, Some(100_000));
+    let error = say(&mut first, "hello").unwrap_err();
+    assert!(matches!(error, TurnError::ReplyNotStored { turn: 1, .. }), "{error}");
     medium.set_faults(Faults::default());
-    drop(first);
-    let store = Store::on_medium("test", Box::new(medium.clone())).unwrap();
-    let turns = store.with_turns(&session(), 1, |turns| {
-        turns.iter().map(|turn| (turn.user.to_owned(), turn.reply.is_some())).collect::<Vec<_>>()
-    });
-    match result {
-        Err(TurnError::ReplyNotStored { turn: 1, .. }) => {
-            assert_eq!(turns.unwrap(), [("hello".to_owned(), false)]);
-        }
-        // The reply may have fitted into pages that the file had already.
-        Ok(_) => assert_eq!(turns.unwrap(), [("hello".to_owned(), true)]),
-        other => panic!("{other:?}"),
-    }
+    assert_eq!(stored(&first), [("hello".to_owned(), None)]);
+    say(&mut first, "again").unwrap();
+    assert_eq!(texts(&model.prompts()[1]), ["Be kind.", "hello", NO_REPLY, "again"]);
 }
 
 #[test]

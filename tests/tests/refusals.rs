@@ -89,6 +89,20 @@ fn an_embedder_as_chat_model() {
 }
 
 #[test]
+fn a_chat_model_as_embedder() {
+    let Some(starter) = find(STARTER) else { return };
+    let home = tempfile::tempdir().unwrap();
+    let check = |role: &str, file: &Path| {
+        garret(home.path()).args(["models", "check", "--role", role]).arg(file).output().unwrap()
+    };
+    refused(&check("embedder", &starter), &["embedd"]);
+    assert!(check("chat", &starter).status.success());
+    let Some(embedder) = find(EMBEDDER) else { return };
+    refused(&check("chat", &embedder), &["embedd"]);
+    assert!(check("embedder", &embedder).status.success());
+}
+
+#[test]
 fn a_base_model_without_a_chat_template() {
     let Some(gemma) = find(GEMMA) else { return };
     refused_model(&gemma, &["chat template"]);
@@ -131,7 +145,6 @@ fn windows_that_can_not_be() {
 #[test]
 fn a_machine_with_too_little_memory() {
     let Some(gguf) = find(STARTER).map(|path| huge(&fs::read(path).unwrap())) else { return };
-    // A header that promises a thousand layers: the file is as long as it says, mostly holes.
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("huge.gguf");
     fs::write(&path, &gguf).unwrap();
@@ -176,7 +189,7 @@ fn vocabulary_only(gguf: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The same file whose header claims a context cell count no machine has memory for.
+/// The same file whose header claims a million layers: no machine has memory for their cache.
 fn huge(gguf: &[u8]) -> Vec<u8> {
     let mut bytes = gguf.to_vec();
     for (key, value) in [("llama.block_count", 1_000_000_u32), ("llama.embedding_length", 65_536)] {

@@ -19,6 +19,8 @@ pub(super) struct Counts {
 /// How a turn is shown and what that costs.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
+    /// SHA-256 of the user's words: a session that was deleted may be begun again by the same name.
+    content_hash: [u8; 32],
     cut: Option<(usize, usize)>,
     /// Tokens without the reply's.
     user: usize,
@@ -68,6 +70,7 @@ impl Counts {
     ) -> Result<Past<'a>, EncodeError<E::Error>> {
         let kept = kept_tokens(view, &limits.fingerprint);
         let known = self.known.get(&view.seq).copied();
+        let known = known.filter(|counted| counted.content_hash == *view.content_hash);
         let (shown, user) = match known {
             Some(Counted { cut: Some((head, tail)), user, .. }) => {
                 (Shown::cut(view.user, head, tail), user)
@@ -85,7 +88,12 @@ impl Counts {
             (None, Some(_)) if !kept.is_empty() => kept.len(),
             (None, Some(reply)) => encoder.count(&Content::from(reply.text), limits.room)?,
         };
-        let counted = Counted { cut: shown.cut_bytes(), user, reply: view.reply.map(|_| reply) };
+        let counted = Counted {
+            content_hash: *view.content_hash,
+            cut: shown.cut_bytes(),
+            user,
+            reply: view.reply.map(|_| reply),
+        };
         self.known.insert(view.seq, counted);
         Ok(Past { view, shown, kept, cost: user.saturating_add(reply) + SCAFFOLD })
     }

@@ -1,6 +1,6 @@
 //! One turn, from the user's words to a durable reply.
 
-use garret_core::assemble::{self, AssembleError, Scratch};
+use garret_core::assemble::{self, Scratch};
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
 use garret_core::prompt::{Message, PromptEncoder, Role};
@@ -36,6 +36,9 @@ pub enum TurnError {
     /// Nothing but white space.
     #[error("the message is empty: say something")]
     Empty,
+    /// The model can't be shown the message, so it isn't accepted.
+    #[error("the message was not accepted: {0}")]
+    NotShowable(String),
     /// The message couldn't be made durable, so the model never saw it.
     #[error("the message was not accepted: {0}")]
     NotAccepted(#[source] WriteError),
@@ -92,6 +95,9 @@ where
         if text.trim().is_empty() {
             return Err(TurnError::Empty);
         }
+        let limit = self.budget.message_text() as usize;
+        let shown = shorten(&mut self.parts.encoder, text, limit);
+        shown.map_err(|error| TurnError::NotShowable(error.to_string()))?;
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
         let (receipt, length) = self.prompt(session, turn, text)?;
@@ -151,11 +157,8 @@ where
             let mut messages = vec![Message::new(Role::User, ""); 2 * history.len() + 2];
             let mut ends = vec![0; messages.len()];
             let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
-            match assemble::assemble(budget, encoder, &input, scratch) {
-                Ok(slot) => Ok((slot.receipt, slot.tokens.len())),
-                Err(AssembleError::Encoder(error)) => Err(error.to_string()),
-                Err(error) => Err(error.to_string()),
-            }
+            let slot = assemble::assemble(budget, encoder, &input, scratch);
+            slot.map(|slot| (slot.receipt, slot.tokens.len())).map_err(describe)
         });
         read.map_err(unreadable)?.map_err(|reason| TurnError::Prompt { turn, reason })
     }

@@ -114,10 +114,22 @@ pub(super) enum ModelsAction {
     Check {
         /// A GGUF file
         file: PathBuf,
+        /// What it is to be used for [default: whatever it is]
+        #[arg(long)]
+        role: Option<ModelUse>,
         /// Print JSON
         #[arg(long)]
         json: bool,
     },
+}
+
+/// What a model can be used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ModelUse {
+    /// Answers
+    Chat,
+    /// Turns texts into vectors
+    Embedder,
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,10 @@ use std::time::Instant;
 use garret_core::id::SessionId;
 use garret_core::time::{Clock, Confidence};
 use garret_hal::clock::SystemClock;
-use garret_hal::sensors::{DiskSensor, Machine, MemorySensor, ThermalSensor};
+use garret_hal::sensors::{
+    DiskSensor, Machine, MemorySensor, PressureSensor, Resource, ThermalSensor,
+};
+use garret_llm::template::SystemSupport;
 
 use super::{Ended, output};
 use crate::config::Config;
@@ -86,6 +89,15 @@ fn machine(report: &mut Report, config: &Config) -> std::io::Result<()> {
             report.warn("heat", &finding)?
         }
     }
+    let resources = [("cpu", Resource::Cpu), ("memory", Resource::Memory), ("io", Resource::Io)];
+    for (name, resource) in resources {
+        let Some(pressure) = machine.pressure(resource) else { continue };
+        if pressure.avg60 > HIGH_PRESSURE {
+            let share = pressure.avg60;
+            report
+                .warn("pressure", &format!("{share:.0}% of the last minute waited for {name}"))?;
+        }
+    }
     let folder = config.data.value.ancestors().find(|path| path.exists());
     match folder.and_then(|path| machine.disk(path)) {
         Some(disk) if mib(disk.available) < LITTLE_DISK_MIB => {
@@ -136,28 +148,41 @@ fn smoke(report: &mut Report, config: &Config) -> std::io::Result<()> {
     let mut config = config.clone();
     config.data.value.clone_from(&scratch);
     config.max_tokens.value = Some(1);
-    let began = Instant::now();
-    let answered = one_token(&config);
-    let took = began.elapsed().as_millis();
+    let answered = one_token(report, &config);
     if let Err(error) = std::fs::remove_dir_all(&scratch) {
         tracing::debug!(%error, "scratch folder not removed");
     }
     match answered {
-        Ok(()) => report.good("answer", &format!("loaded and said a token in {took} ms")),
+        Ok(()) => Ok(()),
         Err(error) => report.fail("answer", &error.to_string()),
     }
 }
 
-fn one_token(config: &Config) -> Result<(), Box<dyn std::error::Error>> {
+fn one_token(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::error::Error>> {
+    let began = Instant::now();
     let mut agent = open::agent(config)?.agent;
+    let loaded = began.elapsed().as_millis();
+    report.good(
+        "template",
+        match agent.encoder().template().system_support() {
+            SystemSupport::Native => "renders, with system prompts",
+            SystemSupport::Merged => "renders; system prompts go into the first message",
+        },
+    )?;
     let session: SessionId = "doctor".parse()?;
     let (_stop, stopped) = smol::channel::bounded(1);
+    let began = Instant::now();
     let outcome = smol::block_on(agent.turn(&session, "Say yes.", &stopped, &mut |_| {}))?;
     if outcome.receipt.reply_tokens == 0 {
         return Err("the model ended its turn without a word".into());
     }
+    let said = began.elapsed().as_millis();
+    report.good("answer", &format!("loaded in {loaded} ms, said a token in {said} ms"))?;
     Ok(())
 }
+
+/// Percent of a minute in which something waited, from which a chat is slow.
+const HIGH_PRESSURE: f32 = 40.0;
 
 /// Degrees Celsius from which a small board slows down.
 const HOT: i32 = 80;

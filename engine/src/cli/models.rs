@@ -1,6 +1,5 @@
 //! `garret models`: what files are, from their headers alone.
 
-use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -10,7 +9,7 @@ use garret_llm::estimate::MemoryEstimate;
 use garret_llm::gguf::Gguf;
 use serde::Serialize;
 
-use super::args::{Models, ModelsAction};
+use super::args::{ModelUse, Models, ModelsAction};
 use super::{Ended, output};
 use crate::config::Config;
 use crate::open::mib;
@@ -19,8 +18,8 @@ use crate::open::mib;
 pub(super) fn run(config: &Config, models: &Models) -> Ended {
     match &models.action {
         ModelsAction::List { json } => list(config, *json),
-        ModelsAction::Check { file, json } => {
-            let found = Found::at(file, config)?;
+        ModelsAction::Check { file, role, json } => {
+            let found = Found::at(file, config, *role)?;
             if *json {
                 output::say_json(&found)?
             } else {
@@ -41,10 +40,10 @@ fn list(config: &Config, json: bool) -> Ended {
         output::note(&format!("There are no .gguf files in {}.", folder.display()));
     }
     for file in files {
-        match Found::at(&file, config) {
+        match Found::at(&file, config, None) {
             Ok(found) if json => output::say_json(&found)?,
             Ok(found) => output::say(&found.in_short())?,
-            Err(error) => output::complain(error.as_ref()),
+            Err(error) => output::complain(&error),
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -81,29 +80,33 @@ struct Found {
 }
 
 impl Found {
-    /// What is at `path`: a chat model, else an embedder; the error is the chat model's unless the
-    /// file is an embedder gone wrong.
-    fn at(path: &Path, config: &Config) -> Result<Self, Box<dyn Error>> {
+    /// What is at `path`, as a model for `role`; without one a chat model, else an embedder.
+    fn at(path: &Path, config: &Config, role: Option<ModelUse>) -> Result<Self, CheckError> {
+        if role == Some(ModelUse::Embedder) {
+            return Self::embedder(path);
+        }
         match check_chat(path) {
             Ok(info) => Ok(Self::chat(path, config, &info.gguf, info.name, info.architecture)),
-            Err(CheckError::EmbedderAsChat { .. }) => {
-                let info = check_embedder(path)?;
-                Ok(Self {
-                    file: path.into(),
-                    role: "embedder",
-                    name: info.name,
-                    architecture: info.architecture,
-                    bytes: info.gguf.file_bytes(),
-                    context_length: info.context_length,
-                    window: None,
-                    dimensions: Some(info.dimensions),
-                    memory_mib: None,
-                    available_mib: None,
-                    fits: None,
-                })
-            }
-            Err(error) => Err(error.into()),
+            Err(CheckError::EmbedderAsChat { .. }) if role.is_none() => Self::embedder(path),
+            Err(error) => Err(error),
         }
+    }
+
+    fn embedder(path: &Path) -> Result<Self, CheckError> {
+        let info = check_embedder(path)?;
+        Ok(Self {
+            file: path.into(),
+            role: "embedder",
+            name: info.name,
+            architecture: info.architecture,
+            bytes: info.gguf.file_bytes(),
+            context_length: info.context_length,
+            window: None,
+            dimensions: Some(info.dimensions),
+            memory_mib: None,
+            available_mib: None,
+            fits: None,
+        })
     }
 
     fn chat(path: &Path, config: &Config, gguf: &Gguf, name: String, architecture: String) -> Self {

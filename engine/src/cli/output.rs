@@ -5,11 +5,9 @@ use std::io::{self, IsTerminal, Write};
 
 use tracing_subscriber::EnvFilter;
 
-/// Prints a line on stdout at once.
+/// Prints a line for people on stdout at once.
 pub(super) fn say(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
+    say_raw(&tame(line))
 }
 
 /// Prints part of a line on stdout at once.
@@ -21,17 +19,24 @@ pub(super) fn say_part(text: &str) -> io::Result<()> {
 
 /// Prints a value as one line of JSON on stdout.
 pub(super) fn say_json(value: &impl serde::Serialize) -> Result<(), Box<dyn Error>> {
-    Ok(say(&serde_json::to_string(value)?)?)
+    // Bytes that matter to whoever reads it; control characters under 32 are escaped in JSON.
+    Ok(say_raw(&serde_json::to_string(value)?)?)
 }
 
 /// Prints an error on stderr. That stderr is closed is no reason to fail.
 pub(super) fn complain(error: &(impl Error + ?Sized)) {
-    let _ = writeln!(io::stderr(), "garret: {error}");
+    let _ = writeln!(io::stderr(), "garret: {}", tame(&error.to_string()));
 }
 
 /// Prints a line for the user on stderr.
 pub(super) fn note(line: &str) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", tame(line));
+}
+
+fn say_raw(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
 }
 
 /// Whether `error` only says that nobody reads our output any more.
