@@ -44,9 +44,10 @@ impl Talk {
         self.stdout.read_exact(&mut [0]).unwrap();
     }
 
-    fn kill(mut self) {
+    /// Kills the program and doesn't wait until it is gone, as nobody does after a crash.
+    fn kill(mut self) -> Child {
         self.child.kill().unwrap();
-        self.child.wait().unwrap();
+        self.child
     }
 
     fn end(self) {
@@ -67,9 +68,10 @@ fn a_kill_in_mid_reply_loses_no_message() {
     let long = ["chat", "--once", STORY, "--session", "s", "--max-tokens", "800"];
     let mut second = Talk::start(&mut place.garret(&long));
     second.reply_begins();
-    second.kill();
+    let mut killed = second.kill();
 
     let third = place.once("What is my name?", &["--session", "s"]);
+    assert!(!killed.wait().unwrap().success());
     assert_eq!(third.turn, 3);
     assert_eq!(third.receipt.omitted, []);
     // What the killed turn's message costs, seen where it is alone.
@@ -101,6 +103,7 @@ fn kills_at_many_moments_lose_nothing_that_was_answered() {
     const ROUNDS: usize = 12;
     let Some(place) = Place::new() else { return };
     let mut all: Vec<Sent> = Vec::new();
+    let mut killed = Vec::new();
     for round in 0..ROUNDS {
         let text = |number| format!("r{round}m{number}");
         let streamed = round % 4 == 3;
@@ -125,10 +128,13 @@ fn kills_at_many_moments_lose_nothing_that_was_answered() {
             talk.say(&text(round % 3));
             all.push(Sent { text: text(round % 3), accepted: false, reply: None });
         }
-        talk.kill();
+        killed.push(talk.kill());
         if all.iter().any(|sent| sent.accepted) {
             check(&place.turns("k", &[]), &all);
         }
+    }
+    for mut child in killed {
+        assert!(!child.wait().unwrap().success());
     }
 }
 

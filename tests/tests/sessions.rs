@@ -121,6 +121,22 @@ fn nobody_else_can_read_what_was_said() {
     }
 }
 
+#[test]
+fn names_from_outside_can_not_drive_the_terminal() {
+    let Some(place) = Place::new() else { return };
+    let complaint = refusal(&place, &["session", "list", "--namespace", "n\x1b[2J"], 1);
+    assert!(complaint.contains("`n\u{241b}[2J`"), "{complaint}");
+
+    let mut model = fs::read(place.model()).unwrap();
+    let name = b"Smollm2 135M";
+    let at = model.windows(name.len()).position(|bytes| bytes == name).unwrap();
+    model[at..at + 4].copy_from_slice(b"\x1b[2J");
+    let path = place.home().join("m.gguf");
+    fs::write(&path, model).unwrap();
+    let text = place.run(&["models", "check", path.to_str().unwrap()]);
+    assert!(text.contains("`\u{241b}[2Jlm2 135M") && !text.contains('\x1b'), "{text}");
+}
+
 /// Every key with its value and origin, as JSON tells them.
 fn settings(command: &mut std::process::Command) -> BTreeMap<String, (String, String)> {
     let text = succeeded(&command.arg("--json").output().unwrap());

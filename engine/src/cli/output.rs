@@ -7,7 +7,14 @@ use tracing_subscriber::EnvFilter;
 
 /// Prints a line for people on stdout at once.
 pub(super) fn say(line: &str) -> io::Result<()> {
-    say_raw(&tame(line))
+    say_exactly(&tame(line))
+}
+
+/// Prints a line for programs on stdout at once, byte for byte.
+pub(super) fn say_exactly(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
 }
 
 /// Prints part of a line on stdout at once.
@@ -19,8 +26,7 @@ pub(super) fn say_part(text: &str) -> io::Result<()> {
 
 /// Prints a value as one line of JSON on stdout.
 pub(super) fn say_json(value: &impl serde::Serialize) -> Result<(), Box<dyn Error>> {
-    // Bytes that matter to whoever reads it; control characters under 32 are escaped in JSON.
-    Ok(say_raw(&serde_json::to_string(value)?)?)
+    Ok(say_exactly(&serde_json::to_string(value)?)?)
 }
 
 /// Prints an error on stderr. That stderr is closed is no reason to fail.
@@ -31,12 +37,6 @@ pub(super) fn complain(error: &(impl Error + ?Sized)) {
 /// Prints a line for the user on stderr.
 pub(super) fn note(line: &str) {
     let _ = writeln!(io::stderr(), "{}", tame(line));
-}
-
-fn say_raw(line: &str) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}")?;
-    out.flush()
 }
 
 /// Whether `error` only says that nobody reads our output any more.

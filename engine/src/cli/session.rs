@@ -67,7 +67,7 @@ fn show(store: &Store, id: &SessionId, json: bool) -> Result<(), Box<dyn Error>>
         lines.collect()
     })?;
     for line in lines? {
-        output::say(&line)?;
+        if json { output::say_exactly(&line)? } else { output::say(&line)? }
     }
     Ok(())
 }
