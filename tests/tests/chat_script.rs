@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Command;
 
 use garret_tests::program::{Place, failed, feed, only, piped, stderr, stdout, succeeded};
@@ -235,7 +235,7 @@ fn a_reader_that_leaves_causes_no_crash() {
         drop(child.stdout.take());
         let mut stdin = child.stdin.take().unwrap();
         // The program may be gone before it reads this.
-        let _ = std::io::Write::write_all(&mut stdin, b"one\ntwo\n");
+        let _ = stdin.write_all(b"one\ntwo\n");
         drop(stdin);
         let output = child.wait_with_output().unwrap();
         assert!(output.status.code().is_some_and(|code| code < 2), "{args:?}: {}", output.status);
@@ -269,4 +269,35 @@ fn an_interrupt_ends_the_script_and_keeps_what_was_said() {
     assert_eq!(stored.finish.as_deref(), Some("cancelled"));
     let said = String::from_utf8(said).unwrap();
     assert_eq!(Some(said.strip_suffix('\n').unwrap()), stored.reply.as_deref());
+}
+
+#[test]
+fn an_interrupt_is_told_in_json_and_the_rest_is_not_asked() {
+    let Some(place) = Place::new() else { return };
+    let story = format!("{} Tell me a very long story about that.", "Bees fly. ".repeat(40));
+    // Into the prefill of the message, which takes several decodes, and into the reply after it.
+    for decodes in [1, 15] {
+        let session = format!("after {decodes}");
+        let mut command = place.garret(&["chat", "--stdin", "--json", "--session", &session]);
+        command.args(["--max-tokens", "800", "--batch", "32"]);
+        command.args(["--log", "garret_llm::decode=trace"]);
+        let mut child = piped(&mut command);
+        writeln!(child.stdin.take().unwrap(), "{story}\nnever asked").unwrap();
+        let mut logs = BufReader::new(child.stderr.take().unwrap()).lines();
+        for _ in 0..decodes {
+            let line = logs.next().unwrap().unwrap();
+            assert!(line.contains("decoding"), "{line}");
+        }
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert!(logs.all(|line| line.unwrap().contains("decoding")), "and nothing else");
+        let output = child.wait_with_output().unwrap();
+        failed(&output, 130);
+        let answer = only(Answer::read_all(&stdout(&output)));
+        assert_eq!(answer.finish, "cancelled");
+        let said = only(place.turns(&session, &[]));
+        assert_eq!((said.finish, said.reply), (Some("cancelled".into()), Some(answer.reply)));
+        let next = place.once("Go on.", &["--session", &session]);
+        assert_eq!(next.turn, 2);
+        assert!(next.block("history") > 100, "the interrupted turn is remembered");
+    }
 }
