@@ -1,6 +1,7 @@
 //! `garret chat`: one message, a line at a time, or a conversation.
 
 use std::error::Error;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 use garret_core::id::SessionId;
@@ -33,7 +34,8 @@ pub(super) fn run(config: &Config, chat: &Chat) -> Ended {
         None if chat.resume => latest(&agent)?,
         None => new_session(&*clock, &*entropy)?,
     };
-    let interrupts = Interrupts::watch()?;
+    let line_editing = chat.once.is_none() && !chat.stdin && std::io::stdin().is_terminal();
+    let interrupts = Interrupts::watch(line_editing)?;
     let mut talk = Talk { agent, session, interrupts, json: chat.json };
     if let Some(text) = &chat.once {
         return talk.once(text);

@@ -112,7 +112,7 @@ fn data(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::error::
     let (folder, namespace) = (config.data.value.display(), &config.namespace.value);
     let what = match open::existing_store(config) {
         Ok(store) => match store.sessions() {
-            Ok(sessions) => Ok(format!("{} conversations", sessions.len())),
+            Ok(sessions) => Ok(format!("conversations kept: {}", sessions.len())),
             Err(error) => Err(error.to_string()),
         },
         Err(open::NoStore::Missing { .. }) => Ok("nothing stored yet".into()),

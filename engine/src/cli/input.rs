@@ -1,6 +1,6 @@
 //! Lines of standard input, for scripts.
 
-use std::io::{self, BufRead, StdinLock};
+use std::io::{self, BufRead, Read, StdinLock};
 
 /// Reads lines of UTF-8.
 #[derive(Debug)]
@@ -20,9 +20,11 @@ impl Lines {
         self.buffer.clear();
         self.number += 1;
         let number = self.number;
-        let read = self.stdin.read_until(b'\n', &mut self.buffer);
-        if read.map_err(|reason| InputError::Unreadable { number, reason })? == 0 {
-            return Ok(None);
+        let read = self.stdin.by_ref().take(MAX_LINE + 1).read_until(b'\n', &mut self.buffer);
+        match read.map_err(|reason| InputError::Unreadable { number, reason })? as u64 {
+            0 => return Ok(None),
+            bytes if bytes > MAX_LINE => return Err(InputError::TooLong { number }),
+            _ => {}
         }
         let line = self.buffer.strip_suffix(b"\n").unwrap_or(&self.buffer);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -33,6 +35,9 @@ impl Lines {
     }
 }
 
+/// Most bytes of a line with its end: a message as large as the store takes.
+const MAX_LINE: u64 = garret_storage::MAX_BYTES as u64 + 2;
+
 /// Why a line can't be answered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InputError {
@@ -40,6 +45,8 @@ pub(super) enum InputError {
         "line {number} of the input isn't UTF-8 (byte {byte}): convert it, then go on from there"
     )]
     NotUtf8 { number: u64, byte: usize },
+    #[error("line {number} of the input is longer than 16 MiB: split it, then go on from there")]
+    TooLong { number: u64 },
     #[error("line {number} of the input can't be read: {reason}")]
     Unreadable { number: u64, reason: io::Error },
 }

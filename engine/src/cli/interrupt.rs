@@ -12,7 +12,8 @@ use smol::stream::StreamExt;
 ///
 /// During a turn a signal stops the reply, which is then kept; SIGTERM, SIGHUP or a second SIGINT
 /// also end the program after that. Between turns there is nothing to keep, and a signal ends the
-/// program at once.
+/// program at once; only SIGINT is left to line editing where there is any, since one that comes
+/// just after a reply was meant for the reply.
 #[derive(Debug)]
 pub(super) struct Interrupts {
     received: Receiver<()>,
@@ -23,8 +24,8 @@ pub(super) struct Interrupts {
 }
 
 impl Interrupts {
-    /// Starts watching.
-    pub(super) fn watch() -> std::io::Result<Self> {
+    /// Starts watching; `line_editing` says that lines are edited at a terminal between turns.
+    pub(super) fn watch(line_editing: bool) -> std::io::Result<Self> {
         let signals = Signals::new([Signal::Int, Signal::Term, Signal::Hup])?;
         let (sender, received) = bounded(1);
         let (closer, ending) = bounded(1);
@@ -37,6 +38,7 @@ impl Interrupts {
             in_turn: Arc::clone(&in_turn),
             interrupted: Arc::clone(&interrupted),
             terminal,
+            line_editing,
         };
         smol::spawn(forward.run(signals)).detach();
         Ok(Self { received, ending, in_turn, interrupted })
@@ -74,13 +76,18 @@ struct Forward {
     interrupted: Arc<AtomicBool>,
     /// How the terminal was before line editing changed it.
     terminal: Option<Termios>,
+    line_editing: bool,
 }
 
 impl Forward {
     async fn run(self, mut signals: Signals) {
         while let Some(signal) = signals.next().await {
             if !self.in_turn.load(Ordering::SeqCst) {
-                self.exit(signal.map_or(1, |signal| 128 + signal as i32));
+                match signal {
+                    Ok(Signal::Int) if self.line_editing => continue,
+                    Ok(signal) => self.exit(128 + signal as i32),
+                    Err(_) => self.exit(1),
+                }
             }
             let second = self.interrupted.swap(true, Ordering::SeqCst);
             // A message that is still unread says the same.
