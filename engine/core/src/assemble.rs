@@ -23,7 +23,7 @@ pub struct Turn<'a> {
     pub seq: TurnSeq,
     /// What the user said.
     pub user: &'a Shown<'a>,
-    /// What the model answered; `None` when it never did, which the prompt then says.
+    /// What the model answered; `None` or nothing when it never did, which the prompt then says.
     pub reply: Option<PastReply<'a>>,
     /// Tokens the turn takes in a prompt, by an earlier count. An estimate is enough: it only saves
     /// encoding what can't fit.
@@ -101,7 +101,7 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
         let mut draft = Draft { messages, ends, run: TokenBuf::new(first(tokens, limit)) };
         match draft.fill(encoder, input, history) {
             Ok(account) => break account,
-            Err(EncodeError::Full) if !history.is_empty() => history = without_oldest(history),
+            Err(EncodeError::Full) if !history.is_empty() => history = fewer(history),
             Err(error) => return Err(too_long(error, limit)),
         }
     };
@@ -191,7 +191,8 @@ impl<'a> Draft<'_, 'a> {
 /// The two messages of an earlier turn.
 fn pair<'a>(turn: &'a Turn<'a>) -> [Message<'a>; 2] {
     let user = Message::new(Role::User, turn.user.content());
-    let reply = turn.reply.unwrap_or(PastReply { text: NO_REPLY, tokens: TokenBytes::default() });
+    let none = PastReply { text: NO_REPLY, tokens: TokenBytes::default() };
+    let reply = turn.reply.filter(|reply| !reply.text.trim().is_empty()).unwrap_or(none);
     let content = Content::from(reply.text);
     [user, Message { role: Role::Assistant, content, tokens: reply.tokens }]
 }
@@ -211,14 +212,25 @@ fn check_system<E: PromptEncoder>(
 }
 
 /// The turns to begin with: from `keep_from` on if they fit into `pool` tokens, else the newest
-/// that fill [`REFILL`] of it, at most `room` turns.
+/// that fill five eighths of it, and in any case the newest one if that fits; at most `room` turns.
 fn start<'a>(input: &Input<'a>, pool: usize, room: usize) -> &'a [Turn<'a>] {
     let history = input.history;
     let kept = input.keep_from.map_or(0, |seq| history.partition_point(|turn| turn.seq < seq));
     let kept = kept.max(history.len().saturating_sub(room));
     let candidates = history.get(kept..).unwrap_or(&[]);
-    let total = candidates.iter().fold(0_usize, |sum, turn| sum.saturating_add(turn.cost));
-    if total <= pool { candidates } else { newest(candidates, refill(pool)) }
+    if cost(candidates) <= pool {
+        return candidates;
+    }
+    let filling = newest(candidates, refill(pool));
+    if filling.is_empty() { newest(last(candidates), pool) } else { filling }
+}
+
+fn cost(turns: &[Turn<'_>]) -> usize {
+    turns.iter().fold(0, |sum, turn| turn.cost.saturating_add(sum))
+}
+
+fn last<'a>(turns: &'a [Turn<'a>]) -> &'a [Turn<'a>] {
+    turns.get(turns.len().saturating_sub(1)..).unwrap_or(&[])
 }
 
 /// The newest turns whose costs add up to at most `room`.
@@ -233,9 +245,14 @@ fn newest<'a>(turns: &'a [Turn<'a>], room: usize) -> &'a [Turn<'a>] {
     turns.get(turns.len().saturating_sub(count)..).unwrap_or(&[])
 }
 
-/// Without the oldest eighth, at least one turn.
-fn without_oldest<'a>(turns: &'a [Turn<'a>]) -> &'a [Turn<'a>] {
-    turns.get((turns.len() / 8).max(1)..).unwrap_or(&[])
+/// Fewer of these turns, whose costs were estimated too low: the newest that make up five eighths
+/// of what they were said to cost, or the newer half when the costs tell nothing.
+fn fewer<'a>(turns: &'a [Turn<'a>]) -> &'a [Turn<'a>] {
+    let cheaper = newest(turns, refill(cost(turns)));
+    if !cheaper.is_empty() && cheaper.len() < turns.len() {
+        return cheaper;
+    }
+    turns.get(turns.len().div_ceil(2)..).unwrap_or(&[])
 }
 
 fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &Account) -> Receipt {
@@ -285,7 +302,7 @@ fn too_long<E>(error: EncodeError<E>, limit: usize) -> AssembleError<E> {
     }
 }
 
-/// Share of the pool that is filled again when history had to give way: five eighths.
+/// Share of a room that is filled again when history had to give way: five eighths.
 const fn refill(pool: usize) -> usize {
     (pool / 8).saturating_mul(5)
 }

@@ -84,9 +84,11 @@ impl Counts {
         };
         let reply = match (known.and_then(|counted| counted.reply), &view.reply) {
             (Some(tokens), _) => tokens,
-            (None, None) => encoder.count(&Content::from(NO_REPLY), limits.room)?,
             (None, Some(_)) if !kept.is_empty() => kept.len(),
-            (None, Some(reply)) => encoder.count(&Content::from(reply.text), limits.room)?,
+            (None, Some(reply)) if !reply.text.trim().is_empty() => {
+                encoder.count(&Content::from(reply.text), limits.room)?
+            }
+            (None, _) => encoder.count(&Content::from(NO_REPLY), limits.room)?,
         };
         let counted = Counted {
             content_hash: *view.content_hash,

@@ -225,7 +225,7 @@ where
         let receipt = StoredReceipt::from(&draft.receipt).to_bytes().unwrap_or_default();
         let reply = NewReply {
             text: &draft.text,
-            tokens: &draft.tokens,
+            tokens: if draft.structural { &[] } else { &draft.tokens },
             model_fingerprint: &self.parts.model.facts().fingerprint,
             finish,
             at: self.parts.clock.wall(),
@@ -242,21 +242,27 @@ enum Next<T> {
     Event(T),
 }
 
-/// A reply as it grows.
+/// A reply as it grows. A character that its end cuts in two is left out of the text; the ids of
+/// its first half are kept.
 struct Draft {
     receipt: Receipt,
     text: String,
     tokens: Vec<Token>,
+    /// Whether a control token was generated. Such a reply is kept as text alone: put back by its
+    /// ids, it would be structure in every later prompt.
+    structural: bool,
     utf8: Utf8Stream,
 }
 
 impl Draft {
     fn new(receipt: Receipt) -> Self {
-        Self { receipt, text: String::new(), tokens: Vec::new(), utf8: Utf8Stream::new() }
+        let (text, tokens, utf8) = (String::new(), Vec::new(), Utf8Stream::new());
+        Self { receipt, text, tokens, structural: false, utf8 }
     }
 
     fn push(&mut self, token: Token, bytes: &[u8], on_text: &mut dyn FnMut(&str)) {
         self.tokens.push(token);
+        self.structural |= bytes.is_empty();
         self.receipt.reply_tokens += 1;
         let text = &mut self.text;
         self.utf8.push(bytes, &mut |piece: &str| {

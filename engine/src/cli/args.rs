@@ -181,7 +181,7 @@ fn with_keys(command: clap::Command, names: &[&'static str]) -> clap::Command {
             .value_name("VALUE")
             .help(key.help)
             .help_heading("Settings")
-            .allow_hyphen_values(true)
+            .allow_negative_numbers(true)
             .global(true)
     }))
 }

@@ -29,7 +29,8 @@ pub(super) fn run(
     let trimmed = line.trim();
     let Some(command) = trimmed.strip_prefix('/') else { return Ok(Next::Say(line.into())) };
     if command.starts_with('/') {
-        return Ok(Next::Say(command.into()));
+        let said = line.trim_start().strip_prefix('/').unwrap_or(line);
+        return Ok(Next::Say(said.into()));
     }
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let rest = rest.trim();

@@ -25,7 +25,10 @@ pub const KEYS: &[Key] = &[
     Key { name: "namespace", help: "whose memory; namespaces share nothing" },
     Key { name: "window", help: "context window in tokens, at least 2048" },
     Key { name: "max_tokens", help: "most tokens of a reply" },
-    Key { name: "system_prompt", help: "instructions for the model; empty for none" },
+    Key {
+        name: "system_prompt",
+        help: "instructions for the model; empty leaves them to its template",
+    },
     Key { name: "temperature", help: "0 always takes the likeliest token; up to 5" },
     Key { name: "top_k", help: "keep the k likeliest tokens; 0 keeps all" },
     Key { name: "top_p", help: "keep the likeliest tokens up to this probability" },
@@ -49,6 +52,10 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
         .filter(|(score, _)| *score > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name)
+}
+
+pub(super) fn find_variable(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.variable() == name)
 }
 
 pub(super) fn find(name: &str) -> Option<&'static Key> {

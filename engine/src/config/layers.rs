@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use garret_hal::profile::{DeviceFacts, DeviceProfile, choose};
 
-use super::keys::{find, nearest};
+use super::keys::{find, find_variable, nearest};
 use super::{ConfigError, Origin};
 
 /// Where values come from.
@@ -38,22 +38,26 @@ impl Default for Sources {
 }
 
 /// The user's folders, after the XDG base directory specification.
+/// A folder that the environment doesn't tell of, since neither its own variable nor `HOME` is an
+/// absolute path, is `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Home {
     /// `XDG_CACHE_HOME` or `~/.cache`.
-    pub cache: PathBuf,
+    pub cache: Option<PathBuf>,
     /// `XDG_CONFIG_HOME` or `~/.config`.
-    pub config: PathBuf,
+    pub config: Option<PathBuf>,
     /// `XDG_DATA_HOME` or `~/.local/share`.
-    pub share: PathBuf,
+    pub share: Option<PathBuf>,
 }
 
 impl Home {
     /// The folders that `variable` (such as [`std::env::var_os`]) tells of.
     pub fn from_environment(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        let home = absolute("HOME").unwrap_or_else(|| PathBuf::from("."));
-        let xdg = |name, below: &str| absolute(name).unwrap_or_else(|| home.join(below));
+        let home = absolute("HOME");
+        let xdg = |name, below: &str| {
+            absolute(name).or_else(|| home.as_ref().map(|home| home.join(below)))
+        };
         Self {
             cache: xdg("XDG_CACHE_HOME", ".cache"),
             config: xdg("XDG_CONFIG_HOME", ".config"),
@@ -61,12 +65,12 @@ impl Home {
         }
     }
 
-    pub(super) fn models(&self) -> PathBuf {
-        self.cache.join("garret/models")
+    pub(super) fn models(&self) -> Option<PathBuf> {
+        self.cache.as_ref().map(|cache| cache.join("garret/models"))
     }
 
-    pub(super) fn data(&self) -> PathBuf {
-        self.share.join("garret")
+    pub(super) fn data(&self) -> Option<PathBuf> {
+        self.share.as_ref().map(|share| share.join("garret"))
     }
 }
 
@@ -78,11 +82,9 @@ pub fn default_file(
     explicit: Option<&Path>,
     home: &Home,
 ) -> Result<Option<(PathBuf, String)>, ConfigError> {
-    let usual = home.config.join("garret/config.toml");
-    let path = match explicit {
-        Some(path) => path,
-        None if usual.exists() => &usual,
-        None => return Ok(None),
+    let usual = home.config.as_ref().map(|config| config.join("garret/config.toml"));
+    let Some(path) = explicit.or(usual.as_deref().filter(|path| path.exists())) else {
+        return Ok(None);
     };
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some((path.into(), text))),
@@ -103,7 +105,7 @@ pub fn environment() -> Result<Vec<(String, String)>, ConfigError> {
         Ok(value) => Ok((name, value)),
         Err(value) => Err(ConfigError::BadValue {
             origin: Origin::Environment(name.clone()),
-            key: find(&key_of(&name)).map_or("", |key| key.name),
+            key: find_variable(&name).map_or("", |key| key.name),
             value: value.to_string_lossy().into_owned(),
             expected: "it must be valid Unicode".into(),
         }),
@@ -137,19 +139,15 @@ type Layer = BTreeMap<&'static str, (Origin, String)>;
 fn from_environment(variables: Vec<(String, String)>) -> Result<Layer, ConfigError> {
     let ours = variables.into_iter().filter(|(name, _)| !is_elsewhere(name));
     ours.map(|(name, value)| {
-        let key = key_of(&name);
         let origin = Origin::Environment(name.clone());
-        let Some(known) = find(&key) else {
-            let nearest = nearest(&key).and_then(find).map(super::Key::variable);
+        let Some(known) = find_variable(&name) else {
+            let key = name.trim_start_matches(PREFIX);
+            let nearest = nearest(key).and_then(find).map(super::Key::variable);
             return Err(ConfigError::UnknownKey { origin, key: name, nearest });
         };
         Ok((known.name, (origin, value)))
     })
     .collect()
-}
-
-fn key_of(variable: &str) -> String {
-    variable.trim_start_matches(PREFIX).to_lowercase()
 }
 
 /// Variables that belong to Garret's scripts and tests, or name the configuration file.

@@ -9,7 +9,7 @@
 //! use garret::config::{Config, Sources};
 //!
 //! let config = Config::resolve(Sources {
-//!     file: Some(("garret.toml".into(), "window = 4096".into())),
+//!     file: Some(("garret.toml".into(), "window = 4096\ndata = 'd'\nmodels_dir = 'm'".into())),
 //!     ..Sources::default()
 //! })?;
 //! assert_eq!(config.window.value, Some(4096));
@@ -83,7 +83,7 @@ pub struct Config {
     pub window: Setting<Option<u32>>,
     /// Most tokens of a reply; `None` means the budget's reserve.
     pub max_tokens: Setting<Option<u32>>,
-    /// The system prompt; empty for none.
+    /// The system prompt; when it is empty the model's template may bring its own.
     pub system_prompt: Setting<String>,
     /// See [`Sampling::temperature`].
     pub temperature: Setting<f32>,
@@ -126,8 +126,8 @@ impl Config {
         let get = Reader { layers: &layers, device: &device };
         Ok(Self {
             model: get.optional("model", parse::path)?,
-            models_dir: get.or("models_dir", parse::path, home.models())?,
-            data: get.or("data", parse::path, home.data())?,
+            models_dir: get.or_home("models_dir", parse::path, home.models())?,
+            data: get.or_home("data", parse::path, home.data())?,
             namespace: get.or("namespace", parse::text, "default".into())?,
             window: get.optional_or_device("window", parse::window, device.window)?,
             max_tokens: get.optional("max_tokens", parse::positive)?,
@@ -137,7 +137,7 @@ impl Config {
             top_p: get.or("top_p", parse::between::<0, 1>, usual.top_p)?,
             min_p: get.or("min_p", parse::between::<0, 1>, usual.min_p)?,
             repeat_penalty: get.or("repeat_penalty", parse::penalty, usual.repeat_penalty)?,
-            repeat_last_n: get.or("repeat_last_n", parse::number, usual.repeat_last_n)?,
+            repeat_last_n: get.or("repeat_last_n", parse::memory, usual.repeat_last_n)?,
             seed: get.optional("seed", parse::number)?,
             threads: get.or_device("threads", parse::threads, device.threads)?,
             batch_threads: get.or_device("batch_threads", parse::threads, device.batch_threads)?,
@@ -238,6 +238,12 @@ pub enum ConfigError {
         /// What would be right.
         expected: String,
     },
+    /// A folder that lies in the user's home unless it is configured, and there is no home.
+    #[error("HOME isn't set, so there is no place for `{key}`: set HOME, or configure `{key}`")]
+    NoHome {
+        /// The key.
+        key: &'static str,
+    },
     /// A file that isn't TOML.
     #[error("{}: not valid TOML: {reason}", .path.display())]
     NotToml {
@@ -299,6 +305,19 @@ impl Reader<'_> {
         Ok(found.unwrap_or(Setting { value: default, origin: Origin::Default }))
     }
 
+    fn or_home(
+        &self,
+        key: &'static str,
+        parse: Parse<PathBuf>,
+        default: Option<PathBuf>,
+    ) -> Result<Setting<PathBuf>, ConfigError> {
+        match (self.find(key, parse)?, default) {
+            (Some(found), _) => Ok(found),
+            (None, Some(value)) => Ok(Setting { value, origin: Origin::Default }),
+            (None, None) => Err(ConfigError::NoHome { key }),
+        }
+    }
+
     fn or_device<T>(
         &self,
         key: &'static str,
@@ -314,6 +333,9 @@ impl Reader<'_> {
         key: &'static str,
         parse: Parse<T>,
     ) -> Result<Setting<Option<T>>, ConfigError> {
+        if let Some((origin, AUTO)) = self.layers.find(key) {
+            return Ok(Setting { value: None, origin: origin.clone() });
+        }
         Ok(match self.find(key, parse)? {
             Some(Setting { value, origin }) => Setting { value: Some(value), origin },
             None => Setting { value: None, origin: Origin::Default },
@@ -326,10 +348,17 @@ impl Reader<'_> {
         parse: Parse<T>,
         value: T,
     ) -> Result<Setting<Option<T>>, ConfigError> {
+        if let Some((_, AUTO)) = self.layers.find(key) {
+            let origin = Origin::Device(self.device.name.clone());
+            return Ok(Setting { value: Some(value), origin });
+        }
         let Setting { value, origin } = self.or_device(key, parse, value)?;
         Ok(Setting { value: Some(value), origin })
     }
 }
+
+/// How a setting is given back to whoever chooses it by default.
+const AUTO: &str = "auto";
 
 /// What the model is told when nobody says otherwise.
 pub const DEFAULT_SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer briefly and use what was said earlier in the conversation.";

@@ -36,6 +36,10 @@ pub(super) fn threads(text: &str) -> Result<u32, String> {
     in_range(text, 1, 512, "threads")
 }
 
+pub(super) fn memory(text: &str) -> Result<u32, String> {
+    in_range(text, 0, 65_536, "tokens")
+}
+
 pub(super) fn batch(text: &str) -> Result<u32, String> {
     in_range(text, 16, 4_096, "tokens")
 }

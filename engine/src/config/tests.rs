@@ -9,6 +9,7 @@ fn resolve(
         flags: flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect(),
         environment: env.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect(),
         file: Some(("c.toml".into(), file.to_owned())),
+        home: Home::from_environment(|name| (name == "HOME").then(|| "/home/ada".into())),
         ..Sources::default()
     })
 }
@@ -86,6 +87,9 @@ fn unknown_keys_are_errors_that_suggest() {
     );
     let error = resolve(&[], &[("GARRET_MODLE", "x")], "").unwrap_err().to_string();
     assert!(error.contains("did you mean `GARRET_MODEL`?"), "{error}");
+    for near in ["GARRET_GARRET_SEED", "GARRET_seed"] {
+        assert!(resolve(&[], &[(near, "1")], "").is_err(), "{near}");
+    }
     let error = resolve(&[], &[], "[window]\ntokens = 3").unwrap_err().to_string();
     assert!(error.contains("`window`"), "{error}");
     let error = resolve(&[], &[], "zzz = 1").unwrap_err().to_string();
@@ -112,6 +116,7 @@ fn values_that_do_not_fit_say_what_would() {
         ("batch", "1", "16 to 4096"),
         ("kv_type", "q4_0", "q8_0"),
         ("seed", "4294967296", "4294967295"),
+        ("repeat_last_n", "65537", "65536"),
         ("model", "", "path"),
     ] {
         let error = resolve(&[(key, value)], &[], "").unwrap_err().to_string();
@@ -133,6 +138,25 @@ fn folders_follow_the_environment() {
         "XDG_DATA_HOME" => Some("relative".into()),
         _ => None,
     });
-    assert_eq!(home.cache, PathBuf::from("/cache"));
-    assert_eq!(home.share, PathBuf::from("/home/ada/.local/share"), "relative paths don't count");
+    assert_eq!(home.cache, Some("/cache".into()));
+    assert_eq!(home.share, Some("/home/ada/.local/share".into()), "relative paths don't count");
+}
+
+#[test]
+fn without_a_home_the_folders_must_be_configured() {
+    let sources = |flags: &[(&'static str, &str)]| Sources {
+        flags: flags.iter().map(|(key, value)| (*key, (*value).to_owned())).collect(),
+        ..Sources::default()
+    };
+    let error = Config::resolve(sources(&[("models_dir", "m")])).unwrap_err();
+    assert_eq!(error, ConfigError::NoHome { key: "data" });
+    assert!(Config::resolve(sources(&[("models_dir", "m"), ("data", "d")])).is_ok());
+}
+
+#[test]
+fn auto_gives_a_setting_back() {
+    let config = resolve(&[("seed", "auto"), ("window", "auto")], &[], "seed = 3\nwindow = 4000");
+    let config = config.unwrap();
+    assert_eq!(config.seed, Setting { value: None, origin: Origin::Flag });
+    assert!(matches!(config.window.origin, Origin::Device(_)));
 }
