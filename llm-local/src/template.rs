@@ -68,9 +68,7 @@ pub struct ChatTemplate {
     jinja: Jinja,
     system: SystemSupport,
     trailers: Trailers,
-    /// White space that history has between a reply's header and the reply, and that the model
-    /// doesn't see when it is asked for one.
-    reply_gap: String,
+    headers: Headers,
     /// Tokens the scaffolding is cut at.
     cuts: SpecialIndex,
     /// Ids that content must never turn into.
@@ -121,6 +119,16 @@ struct Trailers {
     assistant: String,
 }
 
+/// What a template writes between what comes after a user's message and a reply.
+#[derive(Clone, Debug, Default)]
+struct Headers {
+    /// When it asks for the reply: what the model saw before it generated one.
+    asked: String,
+    /// When the reply is part of history. Some templates open a block of thoughts when they ask,
+    /// and show replies without it; others name a channel only in history.
+    shown: String,
+}
+
 impl Trailers {
     fn of(&self, role: Role) -> &str {
         match role {
@@ -157,7 +165,7 @@ impl ChatTemplate {
             jinja,
             system: SystemSupport::Native,
             trailers: Trailers::default(),
-            reply_gap: String::new(),
+            headers: Headers::default(),
             cuts,
             guarded,
             bos: specials.bos.clone(),
@@ -289,10 +297,11 @@ impl ChatTemplate {
             }
         };
         let asked = self.scaffold_after(&[User], true).map_err(as_load_error)?;
-        let asked = asked.last().and_then(|text| text.strip_prefix(user.as_str())).unwrap_or("");
-        let header = user_gap.strip_prefix(user.as_str()).unwrap_or("");
-        let gap = header.strip_prefix(asked).filter(|gap| gap.trim().is_empty()).unwrap_or("");
-        self.reply_gap = gap.to_owned();
+        let after_user = |text: &str| text.strip_prefix(user.as_str()).map(str::to_owned);
+        let asked = asked.last().and_then(|text| after_user(text));
+        if let (Some(asked), Some(shown)) = (asked, after_user(&user_gap)) {
+            self.headers = Headers { asked, shown };
+        }
         self.trailers = Trailers { system, user, assistant };
         Ok(())
     }

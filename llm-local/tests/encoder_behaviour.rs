@@ -15,11 +15,11 @@ use garret_core::prompt::{Content, EncodeError, Message, PromptEncoder};
 use garret_core::token::{Token, TokenBuf, TokenBytes};
 use garret_llm::encoder::{Encoder, EncoderError};
 use garret_llm::template::ChatTemplate;
-use garret_llm::vocab::{Specials, TextTooLong, Vocabulary};
+use garret_llm::vocab::{SpecialKind, Specials, TextTooLong, Vocabulary};
 
 mod template_support;
 
-use template_support::{FAMILIES, Family, specials};
+use template_support::{FAMILIES, Family, special, specials};
 
 /// One token for each byte, but user-defined tokens are recognised whatever it is told, and so is
 /// `evil`, as by a tokenizer that merges text into a control token.
@@ -67,8 +67,15 @@ fn family(name: &str) -> &'static Family {
 }
 
 fn encoder(name: &str, evil: Option<(&'static str, Token)>) -> (Encoder<Bytes>, Arc<Bytes>) {
-    let specials = specials(family(name));
-    let template = ChatTemplate::compile(family(name).source, &specials).unwrap();
+    encoder_of(family(name).source, specials(family(name)), evil)
+}
+
+fn encoder_of(
+    source: &str,
+    specials: Specials,
+    evil: Option<(&'static str, Token)>,
+) -> (Encoder<Bytes>, Arc<Bytes>) {
+    let template = ChatTemplate::compile(source, &specials).unwrap();
     let vocab = Arc::new(Bytes { specials, evil, calls: AtomicUsize::new(0) });
     (Encoder::new(vocab.clone(), template), vocab)
 }
@@ -213,6 +220,114 @@ fn kept_tokens_take_the_place_of_content() {
             .chain(text("\n"))
             .collect();
         assert_eq!(run[ends[0] + 1..ends[1]], shown);
+    }
+}
+
+/// Templates that head a reply in history otherwise than when they ask for it.
+const UNEVEN_HEADERS: [(&str, &str, &str); 6] = [
+    (
+        "R1",
+        "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'user' %}\
+         {{ '<|User|>' + m['content'] }}{% elif m['role'] == 'assistant' %}\
+         {% set content = m['content'].split('</think>')[-1] %}\
+         {{ '<|Assistant|>' + content + '<|eos|>' }}{% else %}{{ m['content'] }}{% endif %}\
+         {% endfor %}{% if add_generation_prompt %}{{ '<|Assistant|><think>\\n' }}{% endif %}",
+        "<|Assistant|><think>\n",
+    ),
+    (
+        "QwQ",
+        "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + \
+         m.content.split('</think>')[-1].lstrip('\\n') + '<|im_end|>' + '\\n' }}{% endfor %}\
+         {% if add_generation_prompt %}{{ '<|im_start|>assistant\\n<think>\\n' }}{% endif %}",
+        "<|im_end|>\n<|im_start|>assistant\n<think>\n",
+    ),
+    (
+        "Qwen3-Thinking",
+        "{% set ns = namespace(last=messages|length - 1) %}\
+         {% for m in messages[::-1] %}{% set index = (messages|length - 1) - loop.index0 %}\
+         {% if m.role == 'user' and ns.last == messages|length - 1 %}\
+         {% set ns.last = index %}{% endif %}{% endfor %}\
+         {% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}\
+         {% if m.role == 'assistant' and loop.index0 > ns.last %}\
+         {{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{{ m.content + '<|im_end|>\\n' }}{% endfor %}\
+         {% if add_generation_prompt %}{{ '<|im_start|>assistant\\n<think>\\n' }}{% endif %}",
+        "<|im_end|>\n<|im_start|>assistant\n<think>\n",
+    ),
+    (
+        "gpt-oss",
+        "{% for m in messages %}{% if m.role == 'assistant' %}\
+         {{ '<|start|>assistant<|channel|>final<|message|>' + m.content + '<|end|>' }}{% else %}\
+         {{ '<|start|>' + m.role + '<|message|>' + m.content + '<|end|>' }}{% endif %}{% endfor %}\
+         {% if add_generation_prompt %}{{ '<|start|>assistant' }}{% endif %}",
+        "<|end|><|start|>assistant",
+    ),
+    (
+        "GLM",
+        "[gMASK]<sop>{% for m in messages %}{% if m.role == 'assistant' %}\
+         {{ '<|assistant|>\\n<think></think>\\n' + m.content.strip() }}{% else %}\
+         {{ '<|' + m.role + '|>\\n' + m.content }}{% endif %}{% endfor %}\
+         {% if add_generation_prompt %}{{ '<|assistant|>' }}{% endif %}",
+        "<|assistant|>",
+    ),
+    (
+        "always asking",
+        "{% for m in messages %}{{ m.role + ': ' + m.content + '\\n' }}{% endfor %}\
+         {% if messages[-1].role == 'user' %}{{ 'assistant: <think>' }}{% endif %}",
+        "\nassistant: <think>",
+    ),
+];
+
+fn uneven_specials() -> Specials {
+    let mut specials = specials(family("chatml"));
+    let control = [
+        "<|User|>",
+        "<|Assistant|>",
+        "<|eos|>",
+        "<|start|>",
+        "<|channel|>",
+        "<|message|>",
+        "[gMASK]",
+        "<sop>",
+    ];
+    let more = control.into_iter().zip(320..);
+    specials.tokens.extend(more.map(|(text, id)| special(id, text, SpecialKind::Control)));
+    specials
+}
+
+/// Bytes and special tokens as text.
+fn spelled(specials: &Specials, run: &[Token]) -> String {
+    let spell = |token: &Token| match specials.tokens.iter().find(|known| known.id == *token) {
+        Some(known) => known.text.clone(),
+        None => char::from(u8::try_from(token.0).unwrap()).to_string(),
+    };
+    run.iter().map(spell).collect()
+}
+
+#[test]
+fn a_kept_reply_stays_under_the_header_it_was_generated_under() {
+    let specials = uneven_specials();
+    for (name, source, header) in UNEVEN_HEADERS {
+        let (mut encoder, _) = encoder_of(source, specials.clone(), None);
+        let replies: Vec<Vec<u8>> = ["thoughts</think>yes", " no", "\n"]
+            .map(|reply| text(reply).flat_map(|token| token.0.to_le_bytes()).collect())
+            .to_vec();
+        let mut messages = vec![Message::new(System, "s")];
+        for (question, reply) in ["a", "b \n", "\nc"].into_iter().zip(&replies) {
+            messages.push(Message::new(User, question));
+            let (mut prompt, _) = encode(&mut encoder, &messages).unwrap();
+            let shown = spelled(&specials, &prompt);
+            assert!(shown.ends_with(header), "{name}: {shown:?}");
+            let tokens = TokenBytes::new(reply);
+            prompt.extend(tokens.iter());
+            messages.push(Message { role: Assistant, content: "other".into(), tokens });
+            for next in [None, Some(Message::new(User, "next"))] {
+                let later: Vec<Message<'_>> = messages.iter().copied().chain(next).collect();
+                let (run, ends) = encode(&mut encoder, &later).unwrap();
+                let (run, prompt) = (spelled(&specials, &run), spelled(&specials, &prompt));
+                assert!(run.starts_with(&prompt), "{name}:\n{run:?}\n{prompt:?}");
+                assert!(ends.is_sorted(), "{name}: {ends:?}");
+            }
+        }
     }
 }
 

@@ -84,7 +84,7 @@ impl<'a> Builder<'a> {
             Segment::Content(turn, body) => {
                 let kept = self.turns.get(*turn).is_some_and(|turn| turn.kept);
                 if kept {
-                    self.close_gap();
+                    self.restore_header();
                 }
                 let start = self.text.len();
                 if !kept {
@@ -95,14 +95,27 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes back the white space that the model didn't see before a reply it generated.
-    fn close_gap(&mut self) {
-        let gap = self.template.reply_gap.as_str();
-        let written = self.spans.last().map_or(0, |span| span.range.end);
-        let kept = self.text.strip_suffix(gap).map_or(0, str::len);
-        if kept >= written {
-            self.text.truncate(kept);
+    /// Puts what the model saw before it generated a reply in place of what history shows there.
+    fn restore_header(&mut self) {
+        let headers = &self.template.headers;
+        let from = self.spans.last().map_or(0, |span| span.range.end);
+        let gap = self.text.get(from..).unwrap_or_default();
+        let shown = gap.strip_suffix(headers.shown.as_str()).map(str::len);
+        if let Some(len) = shown.or_else(|| self.after_last(gap)) {
+            self.text.truncate(from + len);
+            self.text.push_str(&headers.asked);
         }
+    }
+
+    /// Where what belongs to the last content ends in `gap`, which begins after it.
+    fn after_last(&self, gap: &str) -> Option<usize> {
+        let turn = self.turns.get(self.spans.last()?.turn)?;
+        let trailer = self.template.trailers.of(turn.role);
+        let end = turn.content.get(turn.content.trim_end().len()..).unwrap_or_default();
+        [common_prefix(gap, end).len(), 0]
+            .into_iter()
+            .find(|at| gap.get(*at..).is_some_and(|rest| rest.starts_with(trailer)))
+            .map(|at| at + trailer.len())
     }
 
     /// Makes items of the text between all cuts.
