@@ -191,16 +191,32 @@ pub enum ReadError {
 #[derive(Debug)]
 pub(crate) enum Fault {
     Medium(MediumError),
-    Damaged { what: &'static str, key: String },
+    /// A record is wrong.
+    Damaged {
+        what: &'static str,
+        key: String,
+    },
+    /// The database found its own structure wrong.
+    Corrupted(String),
     Engine(String),
 }
 
 impl Fault {
-    /// Whether the open database can't be used after this.
-    pub(crate) fn is_fatal(&self) -> bool {
-        !matches!(self, Self::Damaged { .. })
+    /// Whether the open database can't be used after this; `wrote` when it was writing.
+    ///
+    /// A write that meets a wrong page can leave the database without its list of free pages; it
+    /// then refuses every later write, until it is opened again.
+    pub(crate) fn is_fatal(&self, wrote: bool) -> bool {
+        match self {
+            Self::Damaged { .. } => false,
+            Self::Corrupted(_) => wrote,
+            Self::Medium(_) | Self::Engine(_) => true,
+        }
     }
 }
+
+/// What an error calls a page that the database found wrong.
+const PAGE: &str = "page of the database";
 
 impl From<Fault> for WriteError {
     fn from(fault: Fault) -> Self {
@@ -208,6 +224,7 @@ impl From<Fault> for WriteError {
             Fault::Medium(MediumError::Full) => Self::Full,
             Fault::Medium(error) => Self::Medium(error),
             Fault::Damaged { what, key } => Self::Damaged { what, key },
+            Fault::Corrupted(why) => Self::Damaged { what: PAGE, key: why },
             Fault::Engine(why) => Self::Engine(why),
         }
     }
@@ -218,6 +235,7 @@ impl From<Fault> for ReadError {
         match fault {
             Fault::Medium(error) => Self::Medium(error),
             Fault::Damaged { what, key } => Self::Damaged { what, key },
+            Fault::Corrupted(why) => Self::Damaged { what: PAGE, key: why },
             Fault::Engine(why) => Self::Engine(why),
         }
     }
@@ -226,7 +244,7 @@ impl From<Fault> for ReadError {
 impl From<redb::Error> for Fault {
     fn from(error: redb::Error) -> Self {
         match error {
-            redb::Error::Corrupted(why) => Self::Damaged { what: "page of the database", key: why },
+            redb::Error::Corrupted(why) => Self::Corrupted(why),
             redb::Error::TableDoesNotExist(_)
             | redb::Error::TableTypeMismatch { .. }
             | redb::Error::TableIsMultimap(_)

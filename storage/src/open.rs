@@ -80,7 +80,9 @@ impl Unopened {
             Self::Fault(Fault::Damaged { what, key }) => {
                 OpenError::Damaged { namespace, why: format!("{what}: {key}") }
             }
-            Self::Fault(Fault::Engine(why)) => OpenError::Damaged { namespace, why },
+            Self::Fault(Fault::Corrupted(why) | Fault::Engine(why)) => {
+                OpenError::Damaged { namespace, why }
+            }
             Self::NotAStore(why) => OpenError::NotAStore { namespace, why },
             Self::OtherNamespace(found) => OpenError::OtherNamespace { namespace, found },
             Self::NewerFormat(found) => OpenError::NewerFormat { namespace, found, known: VERSION },

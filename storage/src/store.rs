@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use garret_core::medium::{Medium, MediumError};
 
@@ -21,15 +21,24 @@ pub const MAX_BYTES: usize = 16 << 20;
 pub struct Store {
     namespace: String,
     path: Option<PathBuf>,
+    /// Opens the medium once more, where that can be done.
+    reopen: Option<Reopen>,
+    slot: Mutex<Slot>,
+    _lock: Option<Lock>,
+}
+
+type Reopen = Box<dyn Fn() -> Result<Box<dyn Medium>, MediumError> + Send + Sync>;
+
+struct Slot {
     medium: Arc<dyn Medium>,
     /// Empty while an operation runs, and after one that failed.
-    open: Mutex<Option<Open>>,
-    _lock: Option<Lock>,
+    open: Option<Open>,
 }
 
 impl Store {
     /// Opens the store of `namespace` in `data_dir`, making what isn't there; `open_medium` gets
-    /// the path of its file and opens or creates that.
+    /// the path of its file and opens or creates that. It is called again after a failure of the
+    /// medium, by the next use: a file that couldn't be synced must be opened anew.
     ///
     /// An existing file isn't written to before the first record is.
     ///
@@ -39,13 +48,17 @@ impl Store {
     pub fn open(
         data_dir: &Path,
         namespace: &str,
-        open_medium: impl FnOnce(&Path) -> Result<Box<dyn Medium>, MediumError>,
+        open_medium: impl Fn(&Path) -> Result<Box<dyn Medium>, MediumError> + Send + Sync + 'static,
     ) -> Result<Self, OpenError> {
         let path = data_dir.join(file_name(namespace)?);
         let lock = lock(namespace, &path)?;
         let medium = open_medium(&path)
             .map_err(|source| OpenError::Medium { namespace: namespace.to_owned(), source })?;
-        Self::connect(namespace, medium, Some(path), Some(lock))
+        let mut store = Self::connect(namespace, medium)?;
+        store.path = Some(path.clone());
+        store.reopen = Some(Box::new(move || open_medium(&path)));
+        store._lock = Some(lock);
+        Ok(store)
     }
 
     /// A store on any medium, without a lock.
@@ -56,7 +69,7 @@ impl Store {
         if namespace.len() > MAX_NAMESPACE_BYTES {
             return Err(NamespaceError::TooLong { bytes: namespace.len() }.into());
         }
-        Self::connect(namespace, medium, None, None)
+        Self::connect(namespace, medium)
     }
 
     /// The namespace.
@@ -74,19 +87,23 @@ impl Store {
     /// # Errors
     /// [`ReadError::Medium`].
     pub fn file_len(&self) -> Result<u64, ReadError> {
-        self.medium.len().map_err(ReadError::Medium)
+        self.slot().medium.len().map_err(ReadError::Medium)
     }
 
-    fn connect(
-        namespace: &str,
-        medium: Box<dyn Medium>,
-        path: Option<PathBuf>,
-        lock: Option<Lock>,
-    ) -> Result<Self, OpenError> {
+    fn connect(namespace: &str, medium: Box<dyn Medium>) -> Result<Self, OpenError> {
         let medium = Arc::from(medium);
         let open = Open::connect(namespace, &medium).map_err(|why| why.into_error(namespace))?;
-        let namespace = namespace.to_owned();
-        Ok(Self { namespace, path, medium, open: Mutex::new(Some(open)), _lock: lock })
+        Ok(Self {
+            namespace: namespace.to_owned(),
+            path: None,
+            reopen: None,
+            slot: Mutex::new(Slot { medium, open: Some(open) }),
+            _lock: None,
+        })
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Slot> {
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs one operation that only reads.
@@ -94,7 +111,7 @@ impl Store {
         &self,
         act: impl FnOnce(&mut Open) -> Result<Result<T, ReadError>, Fault>,
     ) -> Result<T, ReadError> {
-        self.run(act)?
+        self.run(false, act)?
     }
 
     /// Runs one operation that writes.
@@ -102,37 +119,51 @@ impl Store {
         &self,
         act: impl FnOnce(&mut Open) -> Result<Result<T, WriteError>, Fault>,
     ) -> Result<T, WriteError> {
-        self.run(|open| {
+        self.run(true, |open| {
             open.link.go_live().map_err(Fault::Medium)?;
             act(open)
         })?
     }
 
-    fn run<T>(&self, act: impl FnOnce(&mut Open) -> Result<T, Fault>) -> Result<T, Fault> {
-        let mut slot = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut open = match slot.take() {
+    fn run<T>(
+        &self,
+        writes: bool,
+        act: impl FnOnce(&mut Open) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let mut slot = self.slot();
+        let mut open = match slot.open.take() {
             Some(open) => open,
-            None => Open::connect(&self.namespace, &self.medium)?,
+            None => self.reconnect(&mut slot)?,
         };
         open.link.forget_failure();
         match contain(|| act(&mut open)) {
-            Err(fault) if fault.is_fatal() => {
+            Err(fault) if fault.is_fatal(writes) => {
                 let fault = explain(fault, &open.link);
-                open.close(true);
+                // After corruption the database closes as it sees fit: cutting it off would have
+                // the next open repair, which refuses a store with any wrong page.
+                open.close(!matches!(fault, Fault::Corrupted(_)));
                 Err(fault)
             }
             done => {
-                *slot = Some(open);
+                slot.open = Some(open);
                 done
             }
         }
+    }
+
+    /// The database again, after it failed.
+    fn reconnect(&self, slot: &mut Slot) -> Result<Open, Fault> {
+        if let Some(reopen) = &self.reopen {
+            slot.medium = reopen().map_err(Fault::Medium)?.into();
+        }
+        Ok(Open::connect(&self.namespace, &slot.medium)?)
     }
 }
 
 impl Drop for Store {
     fn drop(&mut self) {
-        let slot = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(open) = slot.take() {
+        let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(open) = slot.open.take() {
             open.close(false);
         }
     }
@@ -186,5 +217,25 @@ mod tests {
         drop(store);
         let store = Store::on_medium("n", Box::new(medium)).unwrap();
         assert_eq!(store.session(&id).unwrap().unwrap().turns, 2);
+    }
+
+    /// After a write that met a wrong page redb refuses to write, until it is opened again.
+    #[test]
+    fn a_page_that_was_misread_once_does_not_stop_later_writes() {
+        let medium = RamMedium::new();
+        let store = Store::on_medium("n", Box::new(medium.clone())).unwrap();
+        let (id, at) =
+            ("s".parse().unwrap(), WallTime { unix_ms: 0, confidence: Confidence::Good });
+        store.accept(&id, "one", at).unwrap();
+        let whole = medium.snapshot();
+        let error = store.writing(|open| {
+            for page in (4_096..whole.len()).step_by(4_096) {
+                medium.write_at(page as u64, &[0xee]).map_err(Fault::Medium)?;
+            }
+            Ok(Ok(open.database.check_integrity()?))
+        });
+        assert!(matches!(error, Err(WriteError::Damaged { .. })), "{error:?}");
+        medium.write_at(0, &whole).unwrap();
+        assert_eq!(store.accept(&id, "two", at).unwrap(), 2);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{MAX_LEN, end_of};
 use garret_core::medium::{Medium, MediumError};
+use rustix::fs::{Advice, fadvise};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -104,8 +105,11 @@ impl Medium for FileMedium {
 
     fn sync(&self) -> Result<(), MediumError> {
         self.healthy()?;
-        let done = self.file.sync_data().map_err(|error| refused(&error));
-        done.map_err(|failure| *self.sync_failure.get_or_init(|| failure))
+        let Err(error) = self.file.sync_data() else { return Ok(()) };
+        // What couldn't be written may stay in the page cache as if it had been; whoever opens the
+        // file again must see what the device has. Best effort: the kernel may keep pages.
+        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+        Err(*self.sync_failure.get_or_init(|| refused(&error)))
     }
 }
 

@@ -1,13 +1,14 @@
 //! Media that are full or fail for a while; the store goes on when they do.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use garret_core::medium::{Medium, MediumError};
 use garret_hal::media::{Faults, FaultyMedium, RamMedium};
 use garret_storage::{Store, WriteError};
 
-use crate::model::{Model, Op, apply, dump, open, workload};
+use crate::model::{Model, NAMESPACE, Op, apply, dump, open, workload};
 
 fn capacity(bytes: u64) -> Faults {
     Faults { capacity: Some(bytes), ..Faults::default() }
@@ -59,10 +60,11 @@ fn a_full_disk_loses_nothing_at_any_size() {
     assert!(refusals > 20, "only {refusals} refusals");
 }
 
-/// A medium of which everything that changes it fails from some moment on, until it is healed.
-#[derive(Clone)]
+/// A medium of which everything that changes it fails from some moment on, until it is healed. As
+/// with a file, a handle that couldn't sync never changes anything again.
 struct Flaky {
     bytes: RamMedium,
+    stuck: AtomicBool,
     /// Changes that still succeed.
     left: Arc<AtomicI64>,
     error: MediumError,
@@ -70,7 +72,8 @@ struct Flaky {
 
 impl Flaky {
     fn new(left: i64, error: MediumError) -> Self {
-        Self { bytes: RamMedium::new(), left: Arc::new(AtomicI64::new(left)), error }
+        let (bytes, left) = (RamMedium::new(), Arc::new(AtomicI64::new(left)));
+        Self { bytes, stuck: AtomicBool::new(false), left, error }
     }
 
     fn heal(&self) {
@@ -79,7 +82,16 @@ impl Flaky {
 
     fn change(&self) -> Result<(), MediumError> {
         let left = self.left.fetch_sub(1, Ordering::Relaxed);
-        if left > 0 { Ok(()) } else { Err(self.error) }
+        let fails = left <= 0 || self.stuck.load(Ordering::Relaxed);
+        if fails { Err(self.error) } else { Ok(()) }
+    }
+}
+
+/// A clone is another handle, as if it were opened anew.
+impl Clone for Flaky {
+    fn clone(&self) -> Self {
+        let (bytes, left) = (self.bytes.clone(), self.left.clone());
+        Self { bytes, stuck: AtomicBool::new(false), left, error: self.error }
     }
 }
 
@@ -107,7 +119,7 @@ impl Medium for Flaky {
     }
 
     fn sync(&self) -> Result<(), MediumError> {
-        self.change()?;
+        self.change().inspect_err(|_| self.stuck.store(true, Ordering::Relaxed))?;
         self.bytes.sync()
     }
 }
@@ -115,12 +127,19 @@ impl Medium for Flaky {
 /// Fails from change `left` on; returns whether anything failed.
 fn fail_and_heal(left: i64, error: MediumError) -> bool {
     let medium = Flaky::new(left, error);
-    let mut store = open(&medium);
+    let dir = tempfile::tempdir().unwrap();
+    let open = || {
+        let medium = medium.clone();
+        let handle = move |_: &Path| -> Result<Box<dyn Medium>, _> { Ok(Box::new(medium.clone())) };
+        Store::open(dir.path(), NAMESPACE, handle).unwrap()
+    };
+    let mut store = open();
     let mut model = Model::default();
     let mut failed = false;
     for op in workload() {
         if matches!(op, Op::Reopen) {
-            store = restart(store, &medium);
+            drop(store);
+            store = open();
             continue;
         }
         let outcome = apply(&store, &op);
@@ -144,8 +163,8 @@ fn fail_and_heal(left: i64, error: MediumError) -> bool {
         }
         assert_eq!(dump(&store).unwrap(), model.dump(), "{left}: {op:?}");
     }
-    store = restart(store, &medium);
-    assert_eq!(dump(&store).unwrap(), model.dump(), "{left}");
+    drop(store);
+    assert_eq!(dump(&open()).unwrap(), model.dump(), "{left}");
     failed
 }
 
