@@ -5,9 +5,9 @@
 //! - KV cache: for each layer, `n_ctx` cells (rounded up to 256, as llama.cpp does) of
 //!   `kv heads x (key width + value width)` numbers; sliding-window layers count in full, since
 //!   suffixes can be dropped only when they are kept in full;
-//! - compute: the widest stage of one batch of `n_ubatch` tokens in 32-bit floats: logits for each
-//!   token, attention scores over the whole window for each head (as without flash attention), the
-//!   mask, and a dozen hidden states with both halves of the feed-forward layer.
+//! - compute: the widest stage of one batch of `n_ubatch` tokens in 32-bit floats: attention scores
+//!   over the whole window for each head (as without flash attention), the mask, a dozen hidden
+//!   states with both halves of the feed-forward layer, and logits for one token of each sequence.
 //!
 //! ```no_run
 //! use garret_core::model::KvType;
@@ -25,6 +25,7 @@
 use garret_core::model::KvType;
 
 use crate::gguf::{Gguf, MAX_LAYERS};
+use crate::sequence::SEQUENCES;
 
 /// Memory for one context on one model, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +77,10 @@ fn compute_bytes(gguf: &Gguf, n_ctx: u32, n_ubatch: u32) -> u64 {
     let logits = gguf.vocabulary_size().unwrap_or(0);
     let scores = window.saturating_mul(heads.saturating_add(1));
     let states = hidden.saturating_mul(HIDDEN_STATES).saturating_add(feed_forward(gguf) * 2);
-    let per_token = logits.saturating_add(scores).saturating_add(states);
-    let floats = per_token.saturating_mul(u64::from(n_ubatch)).saturating_add(logits);
+    let floats = scores.saturating_add(states).saturating_mul(u64::from(n_ubatch));
+    let outputs = u64::from(n_ubatch).min(OUTPUTS);
+    // Once where they are computed, and once where they are read.
+    let floats = floats.saturating_add(logits.saturating_mul(outputs + OUTPUTS));
     floats.saturating_mul(FLOAT_BYTES)
 }
 
@@ -108,4 +111,6 @@ const FLOAT_BYTES: u64 = 4;
 const CELL_ROUNDING: u64 = 256;
 /// Hidden states that are alive at once in a layer, generously.
 const HIDDEN_STATES: u64 = 12;
+/// Tokens of one batch that logits are asked for, at most: one for each sequence.
+const OUTPUTS: u64 = SEQUENCES as u64;
 const MAX_FEED_FORWARD: u64 = 1 << 24;

@@ -43,6 +43,17 @@ fn layers_can_differ() {
     assert_eq!(estimate(&file, 256, KvType::F16).kv, 256 * 2 * (8 + 24) * 2);
 }
 
+/// Logits are computed for one token of each sequence, not for a whole batch.
+#[test]
+fn a_large_vocabulary_costs_four_rows_of_logits() {
+    let words: Vec<String> = (0..10_000).map(|word| word.to_string()).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let large = Writer::chat().texts("tokenizer.ggml.tokens", &words);
+    let [small, large] =
+        [Writer::chat(), large].map(|file| estimate(&file, 1_024, KvType::F16).compute);
+    assert_eq!(large - small, (10_000 - 3) * 4 * 2 * 4);
+}
+
 #[test]
 fn fits_means_all_of_it() {
     let need = estimate(&Writer::chat(), 1_024, KvType::F16);
