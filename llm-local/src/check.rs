@@ -21,6 +21,8 @@ use sha2::{Digest, Sha256};
 
 use crate::gguf::{Gguf, GgufError};
 
+mod figures;
+
 /// What a usable chat model says about itself.
 #[derive(Clone, Debug)]
 pub struct ChatModelInfo {
@@ -117,6 +119,25 @@ pub enum CheckError {
         path: PathBuf,
         /// The key.
         key: String,
+    },
+    /// It has a figure that llama.cpp doesn't take, and for which it would end the process.
+    #[error("{}: {what}, which llama.cpp can't run; get another file of the model", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Its vocabulary can't spell every text.
+    #[error(
+        "{}: its vocabulary has no token for the byte {byte:#04x}; convert the model again",
+        path.display()
+    )]
+    ByteMissing {
+        /// The file.
+        path: PathBuf,
+        /// The first byte without a token.
+        byte: u8,
     },
     /// An embedding model was given for chat.
     #[error(
@@ -278,7 +299,15 @@ fn open_model(path: &Path) -> Result<Gguf, CheckError> {
     if gguf.tensor_count() == 0 || !gguf.has_token_embedding() {
         return Err(CheckError::VocabularyOnly { path: path.to_owned() });
     }
-    Ok(gguf)
+    if let Some(what) = figures::unsupported(&gguf) {
+        return Err(CheckError::Unsupported { path: path.to_owned(), what });
+    }
+    match gguf.byte_without_token() {
+        Some(byte) if gguf.str(TOKENIZER).is_some_and(|name| BYTE_TOKENIZERS.contains(&name)) => {
+            Err(CheckError::ByteMissing { path: path.to_owned(), byte })
+        }
+        _ => Ok(gguf),
+    }
 }
 
 /// What a GGUF is that belongs to a model without being one.
@@ -328,6 +357,10 @@ fn is_encoder(architecture: &str) -> bool {
     ENCODERS.contains(&architecture)
 }
 
+const TOKENIZER: &str = "tokenizer.ggml.model";
+/// Tokenizers of llama.cpp that spell unknown characters in bytes, and end the process when one
+/// has no token.
+const BYTE_TOKENIZERS: [&str; 2] = ["llama", "plamo2"];
 /// llama.cpp's number for models that rank instead of embedding.
 const RANKING: u32 = 4;
 

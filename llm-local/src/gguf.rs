@@ -12,15 +12,17 @@
 //! ```
 //!
 //! Limits: version 1 and big-endian files are refused, as llama.cpp refuses them; elements of
-//! arrays of strings are counted, not kept.
+//! arrays of strings are counted, not kept, and so are the bytes of very long strings.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+mod bytes;
 mod tensor;
 
+use bytes::ByteTokens;
 use tensor::Layout;
 
 /// Most bytes of keys and values that are kept of one file.
@@ -28,7 +30,7 @@ pub const MAX_KEPT_BYTES: u64 = 16 << 20;
 
 /// Longest key in bytes.
 const MAX_KEY_BYTES: u64 = 65_535;
-/// Longest string value in bytes; chat templates are the longest that matter.
+/// Longest string value that is kept, in bytes; chat templates are the longest that matter.
 const MAX_STRING_BYTES: u64 = 4 << 20;
 /// Longest array of numbers that is kept; longer ones are counted and skipped.
 const MAX_KEPT_ELEMENTS: u64 = 4_096;
@@ -45,6 +47,7 @@ pub struct Gguf {
     path: PathBuf,
     version: u32,
     values: BTreeMap<String, Value>,
+    byte_tokens: ByteTokens,
     tensors: Layout,
     data_offset: u64,
     file_bytes: u64,
@@ -63,6 +66,8 @@ pub enum Value {
     Bool(bool),
     /// A string; bytes that are not UTF-8 were replaced.
     Text(String),
+    /// A string too long to be kept: its length in bytes.
+    LongText(u64),
     /// A short array of integers or truth values (0 and 1); negative ones are kept as 0.
     Integers(Vec<u64>),
     /// Any other array: its number of elements.
@@ -110,6 +115,14 @@ pub enum GgufError {
         needed: u64,
         /// Bytes the file has.
         present: u64,
+    },
+    /// A tensor is of a type that was taken out of the format.
+    #[error("{}: uses an old quantisation (type {kind}) that llama.cpp no longer reads; get a newer file of the model or convert it again", path.display())]
+    OldQuantisation {
+        /// The file.
+        path: PathBuf,
+        /// ggml's number of the type.
+        kind: u32,
     },
     /// The header contradicts itself or exceeds a limit.
     #[error("{}: has a damaged header ({what}); download it again", path.display())]
@@ -202,9 +215,28 @@ impl Gguf {
         self.str("general.name")
     }
 
-    /// The model's own chat template, in Jinja.
+    /// The model's own chat template, in Jinja. Of several with names, the one called `default`,
+    /// or else the first that isn't for tools or for retrieved documents.
     pub fn chat_template(&self) -> Option<&str> {
-        self.str("tokenizer.chat_template").filter(|source| !source.trim().is_empty())
+        let unnamed = self.str(CHAT_TEMPLATE);
+        let default = || self.str(&format!("{CHAT_TEMPLATE}.default"));
+        let present = |source: &&str| !source.trim().is_empty();
+        unnamed.filter(present).or_else(|| default().filter(present)).or_else(|| {
+            let named = self.values.iter().filter_map(|(key, value)| match value {
+                Value::Text(source) => Some((key.strip_prefix(CHAT_TEMPLATE)?, source.as_str())),
+                _ => None,
+            });
+            let usable = |(name, source): &(&str, &str)| {
+                name.starts_with('.') && ![".tool_use", ".rag"].contains(name) && present(source)
+            };
+            named.into_iter().find(usable).map(|(_, source)| source)
+        })
+    }
+
+    /// The first byte that the vocabulary has no token for, as vocabularies of SentencePiece
+    /// spell them: `<0x41>`, or the byte itself.
+    pub fn byte_without_token(&self) -> Option<u8> {
+        self.byte_tokens.first_missing()
     }
 
     /// The integer under `KEY` of this architecture, for example `context_length`.
@@ -310,6 +342,7 @@ enum Fault {
     Version(u32),
     BigEndian,
     Truncated { needed: u64 },
+    OldQuantisation(u32),
     Damaged(String),
 }
 
@@ -326,6 +359,7 @@ impl Fault {
             Self::Version(version) => GgufError::Version { path, version },
             Self::BigEndian => GgufError::BigEndian { path },
             Self::Truncated { needed } => GgufError::Truncated { path, needed, present },
+            Self::OldQuantisation(kind) => GgufError::OldQuantisation { path, kind },
             Self::Damaged(what) => GgufError::Damaged { path, what },
         }
     }
@@ -337,6 +371,7 @@ struct Reader {
     file_bytes: u64,
     position: u64,
     kept: u64,
+    byte_tokens: ByteTokens,
 }
 
 impl Reader {
@@ -347,7 +382,8 @@ impl Reader {
             return Err(Fault::Io(io::ErrorKind::IsADirectory.into()));
         }
         let input = BufReader::with_capacity(1 << 16, file);
-        Ok(Self { input, file_bytes: meta.len(), position: 0, kept: 0 })
+        let byte_tokens = ByteTokens::default();
+        Ok(Self { input, file_bytes: meta.len(), position: 0, kept: 0, byte_tokens })
     }
 
     fn read_all(mut self, path: &Path) -> Result<Gguf, Fault> {
@@ -367,8 +403,9 @@ impl Reader {
         if needed > self.file_bytes {
             return Err(Fault::Truncated { needed });
         }
-        let file_bytes = self.file_bytes;
-        Ok(Gguf { path: path.to_owned(), version, values, tensors, data_offset, file_bytes })
+        let (file_bytes, byte_tokens) = (self.file_bytes, self.byte_tokens);
+        let path = path.to_owned();
+        Ok(Gguf { path, version, values, byte_tokens, tensors, data_offset, file_bytes })
     }
 
     fn version(&mut self) -> Result<u32, Fault> {
@@ -400,7 +437,11 @@ impl Reader {
         for _ in 0..count {
             let key = self.string(MAX_KEY_BYTES)?;
             let kind = self.u32()?;
-            let value = self.value(kind)?;
+            let value = match kind {
+                ARRAY => self.array(key == TOKENS)?,
+                TEXT => self.text()?,
+                _ => self.scalar(kind)?,
+            };
             if key.is_empty() || values.insert(key.clone(), value).is_some() {
                 return Err(Fault::damaged(format!("key {key:?} is empty or given twice")));
             }
@@ -408,11 +449,11 @@ impl Reader {
         Ok(values)
     }
 
-    fn value(&mut self, kind: u32) -> Result<Value, Fault> {
-        match kind {
-            TEXT => self.string(MAX_STRING_BYTES).map(Value::Text),
-            ARRAY => self.array(),
-            _ => self.scalar(kind),
+    fn text(&mut self) -> Result<Value, Fault> {
+        let len = self.u64()?;
+        match len <= MAX_STRING_BYTES {
+            true => self.string_of(len).map(Value::Text),
+            false => self.skip(len).map(|()| Value::LongText(len)),
         }
     }
 
@@ -433,7 +474,7 @@ impl Reader {
         })
     }
 
-    fn array(&mut self) -> Result<Value, Fault> {
+    fn array(&mut self, is_vocabulary: bool) -> Result<Value, Fault> {
         let kind = self.u32()?;
         let len = self.u64()?;
         match width(kind) {
@@ -453,7 +494,10 @@ impl Reader {
                 self.need(len.saturating_mul(8))?;
                 for _ in 0..len {
                     let bytes = self.u64()?;
-                    self.skip(bytes)?;
+                    match bytes <= bytes::LONGEST && is_vocabulary {
+                        true => self.token(bytes)?,
+                        false => self.skip(bytes)?,
+                    }
                 }
                 Ok(Value::Skipped(len))
             }
@@ -461,12 +505,26 @@ impl Reader {
         }
     }
 
+    /// Notes a token that may stand for a byte.
+    fn token(&mut self, len: u64) -> Result<(), Fault> {
+        let mut buffer = [0; bytes::LONGEST as usize];
+        let token = usize::try_from(len).ok().and_then(|len| buffer.get_mut(..len));
+        let token = token.ok_or_else(|| Fault::damaged("a token too long"))?;
+        self.fill(token)?;
+        self.byte_tokens.note(token);
+        Ok(())
+    }
+
     fn string(&mut self, most: u64) -> Result<String, Fault> {
         let len = self.u64()?;
-        self.need(len)?;
-        if len > most {
-            return Err(Fault::damaged(format!("a string of {len} bytes")));
+        match len <= most {
+            true => self.string_of(len),
+            false => Err(Fault::damaged(format!("a name of {len} bytes"))),
         }
+    }
+
+    fn string_of(&mut self, len: u64) -> Result<String, Fault> {
+        self.need(len)?;
         self.keep(len)?;
         let len = usize::try_from(len).map_err(|_| Fault::damaged("a string too long"))?;
         let mut bytes = vec![0; len];
@@ -555,6 +613,8 @@ fn as_integer(value: Value) -> u64 {
     }
 }
 
+const CHAT_TEMPLATE: &str = "tokenizer.chat_template";
+const TOKENS: &str = "tokenizer.ggml.tokens";
 const BOOL: u32 = 7;
 const TEXT: u32 = 8;
 const ARRAY: u32 = 9;

@@ -83,6 +83,89 @@ fn what_is_a_gguf_but_no_chat_model() {
     assert!(matches!(seq2seq, CheckError::NotADecoder { .. }), "{seq2seq}");
 }
 
+/// llama.cpp ends the process for each of these.
+#[test]
+fn figures_that_llama_cpp_asserts_are_refused() {
+    let chat = Writer::chat;
+    let experts =
+        |count, used| chat().u32("llama.expert_count", count).u32("llama.expert_used_count", used);
+    let groups = |count, used| {
+        experts(8, 2)
+            .u32("llama.expert_group_count", count)
+            .u32("llama.expert_group_used_count", used)
+    };
+    for (case, file) in [
+        ("600 layers", chat().u32("llama.block_count", 600)),
+        ("0 layers", chat().u32("llama.block_count", 0)),
+        ("3 of its 2", chat().u32("llama.nextn_predict_layers", 3)),
+        ("dynamic", chat().text("llama.rope.scaling.type", "dynamic")),
+        ("2 of 0 experts", chat().u32("llama.expert_used_count", 2)),
+        ("9 of 8 experts", experts(8, 9)),
+        ("9 of 8 experts", experts(8, 2).u32s("llama.expert_used_count", &[2, 9])),
+        ("0 of 8 experts", experts(8, 0)),
+        ("2 of 1025 experts", experts(1_025, 2)),
+        ("8 groups", groups(8, 2)),
+        ("3 groups", groups(3, 2)),
+        ("0 of 4 groups", groups(4, 0)),
+        ("4 of 4 groups", groups(4, 4)),
+        ("of 2 groups", chat().u32("llama.expert_group_count", 2)),
+    ] {
+        let error = refused_as_chat(&file);
+        assert!(matches!(error, CheckError::Unsupported { .. }), "{case}: {error}");
+        assert!(error.to_string().contains(case), "{case}: {error}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for file in [
+        experts(8, 2),
+        experts(8, 2).u32s("llama.expert_used_count", &[1, 8]),
+        experts(0, 0),
+        groups(1, 0),
+        groups(4, 2),
+        chat().text("llama.rope.scaling.type", "yarn"),
+        chat().u32("llama.block_count", 512),
+    ] {
+        check_chat(&file.write(&dir.path().join("m.gguf"))).unwrap();
+    }
+    let one_is_none = chat()
+        .text("general.architecture", "hunyuan-dense")
+        .u32("hunyuan-dense.context_length", 64)
+        .u32("hunyuan-dense.block_count", 1)
+        .u32("hunyuan-dense.embedding_length", 64)
+        .u32("hunyuan-dense.expert_count", 1)
+        .u32("hunyuan-dense.expert_used_count", 2);
+    check_chat(&one_is_none.write(&dir.path().join("m.gguf"))).unwrap();
+    let deep = Writer::embedder().u32("bert.block_count", 600);
+    let error = check_embedder(&deep.write(&dir.path().join("e.gguf"))).unwrap_err();
+    assert!(matches!(error, CheckError::Unsupported { .. }), "{error}");
+}
+
+/// llama.cpp's tokenizer ends the process at the first unknown character that needs the byte.
+#[test]
+fn a_vocabulary_without_all_bytes_is_refused() {
+    let all: Vec<String> = (0..=255_u8).map(|byte| format!("<0x{byte:02X}>")).collect();
+    let with = |tokenizer: &str, tokens: &[&str]| {
+        let file = Writer::chat().text("tokenizer.ggml.model", tokenizer);
+        file.texts("tokenizer.ggml.tokens", tokens)
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.gguf");
+    for without in [0, 0x41, 0xff] {
+        let mut tokens: Vec<&str> = ["<s>", "a long token"].to_vec();
+        tokens.extend(all.iter().enumerate().filter(|(at, _)| *at != without).map(|(_, t)| &**t));
+        for tokenizer in ["llama", "plamo2"] {
+            let error = refused_as_chat(&with(tokenizer, &tokens));
+            let CheckError::ByteMissing { byte, .. } = error else { panic!("{error}") };
+            assert_eq!(usize::from(byte), without);
+        }
+        check_chat(&with("gpt2", &tokens).write(&path)).unwrap();
+        tokens.push(if without == 0x41 { "A" } else { &all[without] });
+        check_chat(&with("llama", &tokens).write(&path)).unwrap();
+    }
+    let small: Vec<String> = all.iter().map(|token| token.to_lowercase()).collect();
+    let small: Vec<&str> = small.iter().map(String::as_str).collect();
+    assert!(matches!(refused_as_chat(&with("llama", &small)), CheckError::ByteMissing { .. }));
+}
+
 #[test]
 fn embedders_and_chat_models_are_not_mixed_up() {
     for pooling in 1..=3 {

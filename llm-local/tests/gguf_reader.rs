@@ -149,6 +149,48 @@ fn tensors_must_lie_within_the_file() {
 }
 
 #[test]
+fn a_removed_quantisation_is_called_old_and_not_damaged() {
+    for kind in [31, 32, 33, 36, 37, 38] {
+        let error = open(&Writer::chat().tensor("t", &[32], kind, 32).bytes()).unwrap_err();
+        assert!(matches!(error, GgufError::OldQuantisation { .. }), "{error}");
+        assert!(error.to_string().contains("convert it again"), "{error}");
+    }
+}
+
+#[test]
+fn a_very_long_string_is_passed_over() {
+    let long = "x".repeat(5 << 20);
+    let gguf = open(&Writer::chat().text("tokenizer.huggingface.json", &long).bytes()).unwrap();
+    assert_eq!(gguf.value("tokenizer.huggingface.json"), Some(&Value::LongText(5 << 20)));
+    assert_eq!(gguf.chat_template(), Some("{{ messages[0]['content'] }}"));
+}
+
+#[test]
+fn one_of_the_named_templates_is_chosen() {
+    let named = |names: &[&str]| {
+        let file = Writer::chat().without("tokenizer.chat_template");
+        names
+            .iter()
+            .fold(file, |file, name| file.text(&format!("tokenizer.chat_template.{name}"), name))
+    };
+    for (names, chosen) in [
+        (["tool_use", "default", "a"].as_slice(), Some("default")),
+        (&["tool_use", "rag", "zephyr"], Some("zephyr")),
+        (&["b", "a", "rag"], Some("a")),
+        (&["tool_use", "rag"], None),
+    ] {
+        assert_eq!(open(&named(names).bytes()).unwrap().chat_template(), chosen);
+        let own = named(names).text("tokenizer.chat_template", "own");
+        assert_eq!(open(&own.bytes()).unwrap().chat_template(), Some("own"));
+        let blank = named(names).text("tokenizer.chat_template", " ");
+        assert_eq!(open(&blank.bytes()).unwrap().chat_template(), chosen);
+    }
+    let other = Writer::chat().without("tokenizer.chat_template");
+    let other = other.text("tokenizer.chat_template_kind", "x");
+    assert_eq!(open(&other.bytes()).unwrap().chat_template(), None);
+}
+
+#[test]
 fn a_key_given_twice_is_damage() {
     let mut doubled = Writer::chat().u32("key 1", 1).u32("key 2", 2).bytes();
     let at = doubled.windows(5).position(|window| window == b"key 2").unwrap();

@@ -57,6 +57,9 @@ impl Tensor {
             elements = elements.checked_mul(size).ok_or_else(overflow)?;
         }
         let kind = input.u32()?;
+        if REMOVED_TYPES.contains(&kind) {
+            return Err(Fault::OldQuantisation(kind));
+        }
         let (block, block_bytes) = block_size(kind)
             .ok_or_else(|| Fault::damaged(format!("tensor {name:?} has unknown type {kind}")))?;
         if row % block != 0 {
@@ -115,6 +118,8 @@ fn block_size(kind: u32) -> Option<(u64, u64)> {
     })
 }
 
+/// Types with weights reordered for some processors, which llama.cpp now does while loading.
+const REMOVED_TYPES: [u32; 6] = [31, 32, 33, 36, 37, 38];
 /// llama.cpp's `GGML_MAX_NAME` less the closing zero.
 const MAX_NAME_BYTES: u64 = 63;
 /// llama.cpp's `GGML_MAX_DIMS`.
