@@ -160,18 +160,20 @@ impl ChatTemplate {
         now: DateTime,
     ) -> Result<Self, TemplateError> {
         let jinja = Jinja::compile(source, specials, now)?;
-        let (cuts, guarded) = index_specials(source, specials);
         let mut template = Self {
             jinja,
             system: SystemSupport::Native,
             trailers: Trailers::default(),
             headers: Headers::default(),
-            cuts,
-            guarded,
+            cuts: SpecialIndex::default(),
+            guarded: SpecialIndex::default(),
             bos: specials.bos.clone(),
             add_bos: specials.add_bos,
         };
-        template.probe()?;
+        let mut written = template.probe()?;
+        // Branches that the probes don't reach can still be reached by a conversation.
+        written.push(source.to_owned());
+        (template.cuts, template.guarded) = index_specials(&written, specials);
         Ok(template)
     }
 
@@ -181,7 +183,8 @@ impl ChatTemplate {
     }
 
     /// Tokens that content must never turn into: control tokens, those that end a turn, and
-    /// user-defined ones that this template uses as structure.
+    /// user-defined ones that this template uses as structure, whole in its source or put together
+    /// while it renders.
     pub(crate) fn guarded(&self) -> &SpecialIndex {
         &self.guarded
     }
@@ -244,8 +247,9 @@ impl ChatTemplate {
         self.system == SystemSupport::Merged && turns.get(index).is_some_and(is_system) && follows()
     }
 
-    /// Tries the conversations every template has to render, and learns from them.
-    fn probe(&mut self) -> Result<(), TemplateError> {
+    /// Tries the conversations every template has to render, and learns from them. Gives what the
+    /// template wrote around their contents.
+    fn probe(&mut self) -> Result<Vec<String>, TemplateError> {
         if !self.shows_system_first() {
             self.system = SystemSupport::Merged;
         }
@@ -254,12 +258,19 @@ impl ChatTemplate {
             &[Role::System, Role::User],
             &[Role::User, Role::Assistant, Role::User],
         ];
+        let mut written = Vec::new();
         for roles in conversations {
             for reply_follows in [false, true] {
-                self.render(&probe_turns(roles), reply_follows).map_err(as_load_error)?;
+                let turns = probe_turns(roles);
+                let segments = self.render(&turns, reply_follows).map_err(as_load_error)?;
+                written.extend(segments.into_iter().filter_map(|segment| match segment {
+                    Segment::Scaffold(text) => Some(text),
+                    Segment::Content(..) => None,
+                }));
             }
         }
-        self.learn_trailers()
+        self.learn_trailers()?;
+        Ok(written)
     }
 
     fn shows_system_first(&self) -> bool {
@@ -324,12 +335,14 @@ impl ChatTemplate {
     }
 }
 
-/// Tokens to cut scaffolding at, and tokens that content must not become.
-fn index_specials(source: &str, specials: &Specials) -> (SpecialIndex, SpecialIndex) {
+/// Tokens to cut scaffolding at, and tokens that content must not become, for a template that has
+/// `written` these texts or has them in its source.
+fn index_specials(written: &[String], specials: &Specials) -> (SpecialIndex, SpecialIndex) {
+    let is_written = |word: &str| written.iter().any(|text| text.contains(word));
     let is_cut = |kind, text: &str, ends: bool| match kind {
         SpecialKind::Control | SpecialKind::Unknown => true,
         // Left in a run, they are recognised there just the same.
-        SpecialKind::UserDefined => !text.trim().is_empty() && (ends || source.contains(text)),
+        SpecialKind::UserDefined => !text.trim().is_empty() && (ends || is_written(text)),
     };
     let cuts = specials
         .tokens
