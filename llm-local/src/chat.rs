@@ -226,7 +226,7 @@ impl Inner {
             output,
             control: Arc::clone(&control),
             reused: None,
-            prefilled: 0,
+            held: 0,
             announced: false,
             _ticket: ticket,
         };
@@ -274,10 +274,10 @@ pub(crate) struct Job {
     pub(crate) limit: usize,
     pub(crate) output: Output,
     pub(crate) control: Arc<Control>,
-    /// Prompt tokens found in the cache at the first step.
+    /// Tokens found in the cache and not decoded for this request; `None` before the first step.
     pub(crate) reused: Option<usize>,
-    /// Prompt tokens decoded for this request.
-    pub(crate) prefilled: usize,
+    /// How many of `tokens` were in the cache after the latest step.
+    pub(crate) held: usize,
     /// Whether `Prefilled` was sent.
     pub(crate) announced: bool,
     _ticket: Ticket,

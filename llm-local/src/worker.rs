@@ -111,7 +111,10 @@ impl Worker<'_> {
             self.queue.push(job);
         }
         while let Some(index) = self.queue.iter().position(Job::unwanted) {
-            let job = self.queue.remove(index);
+            let mut job = self.queue.remove(index);
+            if job.reused.is_some() {
+                job.announce();
+            }
             job.send(Ok(Event::Finished(Finish::Cancelled)));
             self.put_away(&job);
         }
@@ -174,7 +177,7 @@ impl Worker<'_> {
 /// Decodes the job's next chunk; after the last one, answers with logits or the next token.
 fn step(model: &Model, cache: &mut Cache<'_>, job: &mut Job) -> Result<Step, ChatError> {
     let start = cache.adopt(job.seq, &job.tokens);
-    job.reused.get_or_insert(start);
+    job.found(start);
     let end = job.tokens.len().min(start + cache.n_batch());
     let whole = end == job.tokens.len();
     tracing::trace!(target: DECODE, tokens = end - start, "decoding");
@@ -184,18 +187,12 @@ fn step(model: &Model, cache: &mut Cache<'_>, job: &mut Job) -> Result<Step, Cha
         Decoded::NoRoom if cache.evict_others(job.seq) => (0, false),
         Decoded::NoRoom => return Err(ChatError::NoRoom),
     };
-    if !job.announced {
-        job.prefilled += done;
-    }
+    job.held = start + done;
     if finished { answer(model, cache.logits()?, job) } else { Ok(Step::More) }
 }
 
 fn answer(model: &Model, logits: &[f32], job: &mut Job) -> Result<Step, ChatError> {
-    if !job.announced {
-        let (reused, prefilled) = (count(job.reused.unwrap_or(0)), count(job.prefilled));
-        job.announced = true;
-        job.send(Ok(Event::Prefilled { reused, prefilled }));
-    }
+    job.announce();
     let token = match &mut job.output {
         Output::Logits(sender) => {
             let _ = sender.try_send(Ok(logits.to_vec()));
@@ -223,6 +220,28 @@ fn count(tokens: usize) -> u32 {
 }
 
 impl Job {
+    /// Takes note that the cache has the first `start` of its tokens.
+    fn found(&mut self, start: usize) {
+        let again = self.held.saturating_sub(start);
+        if again > 0 {
+            tracing::debug!(tokens = again, "decoding again what other requests pushed out");
+        }
+        // More than it left there came from the main sequence; what was lost isn't reused after all.
+        let more = start.saturating_sub(self.held);
+        self.reused = Some((self.reused.unwrap_or(0) + more).min(start));
+    }
+
+    /// Tells the reader, once, how much of the prompt was there and how much was decoded, be it the
+    /// whole or what was done until the job was cancelled.
+    fn announce(&mut self) {
+        if std::mem::replace(&mut self.announced, true) {
+            return;
+        }
+        let reused = self.reused.unwrap_or(0);
+        let (reused, prefilled) = (count(reused), count(self.held.saturating_sub(reused)));
+        self.send(Ok(Event::Prefilled { reused, prefilled }));
+    }
+
     /// Hands an event to the reader. There is room: a job takes no step while it waits for its
     /// reader, and the channel has places to spare for the end.
     fn send(&self, event: ReplyEvent) {

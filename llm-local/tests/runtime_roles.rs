@@ -151,6 +151,7 @@ fn a_cancelled_prefill_is_resumed() {
     let alone = gate.open();
     let cancelled = drain(&mut reply).unwrap();
     assert_eq!((cancelled.finish, cancelled.tokens.len()), (Finish::Cancelled, 0));
+    assert_eq!((cancelled.reused, cancelled.prefilled), (0, 3 * 64), "what was done is told");
     let again = run(&chat, request(ModelRole::Main, &prompt, 1)).unwrap();
     assert_eq!((again.reused, again.prefilled), (3 * 64, 400 - 3 * 64));
     drop(alone);
@@ -175,9 +176,11 @@ fn an_interrupted_decode_keeps_whole_micro_batches() {
             std::thread::yield_now();
         }
         reply.cancel();
-        let cancelled = drain(&mut reply).unwrap().finish == Finish::Cancelled;
+        let first = drain(&mut reply).unwrap();
+        let cancelled = first.finish == Finish::Cancelled;
         let again = run(&chat, request(ModelRole::Main, &prompt, 1)).unwrap();
         assert_eq!(again.reused + again.prefilled, 400);
+        assert_eq!(first.reused + first.prefilled, if cancelled { again.reused } else { 400 });
         assert!(!cancelled || again.reused.is_multiple_of(16), "{}", again.reused);
         let after = chat.next_logits(ModelRole::Main, &prompt).unwrap();
         assert_eq!(likeliest(&after), likeliest(&clean));

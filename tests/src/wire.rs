@@ -106,8 +106,9 @@ impl Answer {
         let sum: u64 = receipt.blocks.iter().map(|block| block.tokens).sum();
         assert_eq!(sum, receipt.prompt_tokens, "blocks make the prompt up: {line}");
         let decoded = receipt.reused_tokens + receipt.prefilled_tokens;
-        // A reply may be stopped before all of its prompt was decoded.
-        let whole = decoded == receipt.prompt_tokens || answer.finish == "cancelled";
+        // Only a reply that was stopped before its first token has a prompt decoded in part.
+        let silent = answer.finish == "cancelled" && receipt.reply_tokens == 0;
+        let whole = decoded == receipt.prompt_tokens || silent;
         assert!(whole && decoded <= receipt.prompt_tokens, "reused or prefilled: {line}");
         assert!(receipt.prompt_tokens + receipt.reply_reserve <= receipt.n_ctx, "fits: {line}");
         assert!(receipt.reply_tokens <= receipt.reply_reserve, "as reserved: {line}");

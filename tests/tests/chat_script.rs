@@ -271,12 +271,18 @@ fn an_interrupt_ends_the_script_and_keeps_what_was_said() {
     assert_eq!(Some(said.strip_suffix('\n').unwrap()), stored.reply.as_deref());
 }
 
+/// The tokens of a decode, by the line that announces it.
+fn decoding(line: &str) -> u64 {
+    let tokens = line.split_once("decoding tokens=").and_then(|(_, rest)| rest.parse().ok());
+    tokens.unwrap_or_else(|| panic!("only decodes are logged: {line}"))
+}
+
 #[test]
 fn an_interrupt_is_told_in_json_and_the_rest_is_not_asked() {
     let Some(place) = Place::new() else { return };
     let story = format!("{} Tell me a very long story about that.", "Bees fly. ".repeat(40));
     // Into the prefill of the message, which takes several decodes, and into the reply after it.
-    for decodes in [1, 15] {
+    for decodes in [2, 15] {
         let session = format!("after {decodes}");
         let mut command = place.garret(&["chat", "--stdin", "--json", "--session", &session]);
         command.args(["--max-tokens", "800", "--batch", "32"]);
@@ -284,16 +290,20 @@ fn an_interrupt_is_told_in_json_and_the_rest_is_not_asked() {
         let mut child = piped(&mut command);
         writeln!(child.stdin.take().unwrap(), "{story}\nnever asked").unwrap();
         let mut logs = BufReader::new(child.stderr.take().unwrap()).lines();
-        for _ in 0..decodes {
-            let line = logs.next().unwrap().unwrap();
-            assert!(line.contains("decoding"), "{line}");
-        }
+        let mut sizes: Vec<u64> =
+            (0..decodes).map(|_| decoding(&logs.next().unwrap().unwrap())).collect();
         kill_process(Pid::from_child(&child), Signal::INT).unwrap();
-        assert!(logs.all(|line| line.unwrap().contains("decoding")), "and nothing else");
+        sizes.extend(logs.map(|line| decoding(&line.unwrap())));
         let output = child.wait_with_output().unwrap();
         failed(&output, 130);
         let answer = only(Answer::read_all(&stdout(&output)));
         assert_eq!(answer.finish, "cancelled");
+        let receipt = &answer.receipt;
+        let (begun, last) = (sizes.iter().sum::<u64>(), sizes.last().copied().unwrap_or(0));
+        let decoded = receipt.prefilled_tokens;
+        assert!(decoded <= begun, "{decoded} of {begun}: {receipt:?}");
+        // The last decode was interrupted, perhaps at once; those before it were whole.
+        assert!(decoded >= receipt.prompt_tokens.min(begun - last), "{sizes:?}: {receipt:?}");
         let said = only(place.turns(&session, &[]));
         assert_eq!((said.finish, said.reply), (Some("cancelled".into()), Some(answer.reply)));
         let next = place.once("Go on.", &["--session", &session]);
