@@ -87,6 +87,16 @@ struct Worker<'m> {
     queue: Vec<Job>,
 }
 
+impl Drop for Worker<'_> {
+    /// However the thread ends: whoever waits for an answer learns that none will come.
+    fn drop(&mut self) {
+        // Handles keep the channel alive; what they sent would stay in it for ever.
+        self.ports.jobs.close();
+        while self.ports.jobs.try_recv().is_ok() {}
+        self.queue.clear();
+    }
+}
+
 /// What a step left to do.
 enum Step {
     More,
