@@ -58,4 +58,4 @@ mod write;
 pub use error::{OpenError, ReadError, WriteError};
 pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
 pub use store::{MAX_BYTES, Store};
-pub use view::{NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};
+pub use view::{DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};

@@ -207,7 +207,10 @@ fn highest_activity(database: &Database) -> Result<u64, Fault> {
         match SessionRecord::read(id.value(), bytes.value()) {
             Ok(record) => highest = highest.max(record.activity),
             // One bad record doesn't close the others; whoever reads it is told.
-            Err(_) => tracing::warn!(session = id.value(), "damaged session record"),
+            Err(_) => {
+                let id = String::from_utf8_lossy(id.value());
+                tracing::warn!(session = %id.escape_debug(), "damaged session record");
+            }
         }
     }
     Ok(highest)

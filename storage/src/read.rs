@@ -1,26 +1,38 @@
 //! Operations that read. Texts are not copied: views borrow from the database's pages.
 
+use std::ops::RangeInclusive;
+
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{OwnedAccessGuard, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _};
 
 use crate::error::{Fault, ReadError};
 use crate::open::{Open, contain};
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord, damaged, turn_name};
+use crate::record::{ReplyRecord, SessionRecord, TurnRecord};
 use crate::store::Store;
-use crate::table::{RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, turn_key};
-use crate::view::{SessionInfo, TurnView};
+use crate::table::{RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, seq_of, turn_key};
+use crate::view::{DamagedTurn, SessionInfo, TurnView};
 
 impl Store {
-    /// All sessions, the one used last first.
+    /// All sessions that can be read, the one used last first;
+    /// [`Store::damaged_sessions`] names the others.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn sessions(&self) -> Result<Vec<SessionInfo>, ReadError> {
         self.reading(|open| {
-            let mut records = records(open)?;
-            records.sort_unstable_by_key(|record| std::cmp::Reverse(record.activity));
-            Ok(Ok(records.into_iter().map(SessionRecord::into_info).collect::<Result<_, _>>()?))
+            let mut found = listing(open)?.readable;
+            found.sort_unstable_by_key(|(activity, _)| std::cmp::Reverse(*activity));
+            Ok(Ok(found.into_iter().map(|(_, info)| info).collect()))
         })
+    }
+
+    /// The ids of the sessions whose records can't be read, as far as the ids can. Such a session
+    /// can be deleted; its turns are still there until then.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn damaged_sessions(&self) -> Result<Vec<String>, ReadError> {
+        self.reading(|open| Ok(Ok(listing(open)?.damaged)))
     }
 
     /// The session named `id`, if there is one.
@@ -31,21 +43,22 @@ impl Store {
         self.reading(|open| Ok(Ok(find(open, id)?.map(SessionRecord::into_info).transpose()?)))
     }
 
-    /// The session that was used last, if there is any.
+    /// The session that was used last among those that can be read, if there is any.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn latest_session(&self) -> Result<Option<SessionInfo>, ReadError> {
         self.reading(|open| {
-            let latest = records(open)?.into_iter().max_by_key(|record| record.activity);
-            Ok(Ok(latest.map(SessionRecord::into_info).transpose()?))
+            let found = listing(open)?.readable;
+            Ok(Ok(found.into_iter().max_by_key(|(activity, _)| *activity).map(|(_, info)| info)))
         })
     }
 
     /// Hands the turns of `session` from number `from` on to `f`, in order.
     ///
-    /// The views borrow from pages that this call holds; `f` may use the store, and sees the turns
-    /// as they were when the call began.
+    /// A turn that can't be read is left out, so its number is missing, and logged;
+    /// [`Store::damaged_turns`] names it. The views borrow from pages that this call holds; `f` may
+    /// use the store, and sees the turns as they were when the call began.
     ///
     /// # Errors
     /// [`ReadError::UnknownSession`] and others; `f` isn't called then.
@@ -55,14 +68,28 @@ impl Store {
         from: TurnSeq,
         f: impl FnOnce(&[TurnView<'_>]) -> R,
     ) -> Result<R, ReadError> {
-        let rows = self.reading(|open| {
-            let Some(record) = find(open, session)? else {
-                return Ok(Err(ReadError::UnknownSession { session: session.clone() }));
-            };
-            Ok(Ok(Rows::load(open, &record, from)?))
-        })?;
-        let views = contain(|| rows.views())?;
+        let rows = self.rows(session, from)?;
+        let (views, damaged) = contain(|| rows.views())?;
+        for DamagedTurn { seq, what, .. } in damaged {
+            tracing::warn!(%session, turn = seq, what, "a turn can't be read; the others go on");
+        }
         Ok(f(&views))
+    }
+
+    /// Every turn of `session` that can't be read as it was stored, in order.
+    ///
+    /// # Errors
+    /// [`ReadError::UnknownSession`] and others.
+    pub fn damaged_turns(&self, session: &SessionId) -> Result<Vec<DamagedTurn>, ReadError> {
+        let rows = self.rows(session, 1)?;
+        Ok(contain(|| rows.views().map(|(_, damaged)| damaged))?)
+    }
+
+    fn rows(&self, session: &SessionId, from: TurnSeq) -> Result<Rows, ReadError> {
+        self.reading(|open| match find(open, session)? {
+            Some(record) => Ok(Ok(Rows::load(open, &record, from)?)),
+            None => Ok(Err(ReadError::UnknownSession { session: session.clone() })),
+        })
     }
 
     /// The receipt stored with the reply to a turn, if there are session, turn and reply.
@@ -106,9 +133,11 @@ type Table = ReadOnlyTable<&'static TurnKey, &'static [u8]>;
 /// Pages that hold the records of a run of turns.
 struct Rows {
     session: u64,
-    from: TurnSeq,
-    turns: Vec<Guard>,
-    /// In order, each with its turn's number; not every turn has one.
+    /// The numbers that the turns should have.
+    seqs: RangeInclusive<TurnSeq>,
+    /// In order, each with its turn's number.
+    turns: Vec<(TurnSeq, Guard)>,
+    /// Likewise; not every turn has one.
     replies: Vec<(TurnSeq, Guard)>,
 }
 
@@ -116,34 +145,55 @@ impl Rows {
     fn load(open: &Open, record: &SessionRecord, from: TurnSeq) -> Result<Self, Fault> {
         let from = from.max(1);
         let transaction = open.database.begin_read()?;
-        let turns = rows(&transaction.open_table(TURNS)?, record, from)?;
-        let complete = (from..=record.turns).eq(turns.iter().map(|(seq, _)| *seq));
-        if !complete {
-            return Err(damaged(
-                "list of turns (one is missing or too many)",
-                turn_name(record.number, from),
-            ));
-        }
         Ok(Self {
             session: record.number,
-            from,
-            turns: turns.into_iter().map(|(_, guard)| guard).collect(),
+            seqs: from..=record.turns,
+            turns: rows(&transaction.open_table(TURNS)?, record, from)?,
             replies: rows(&transaction.open_table(REPLIES)?, record, from)?,
         })
     }
 
-    fn views(&self) -> Result<Vec<TurnView<'_>>, Fault> {
+    /// The turns that can be read, and those that can't wholly be.
+    fn views(&self) -> Result<(Vec<TurnView<'_>>, Vec<DamagedTurn>), Fault> {
+        let (mut views, mut damaged) = (Vec::with_capacity(self.turns.len()), Vec::new());
+        let mut turns = self.turns.iter().peekable();
         let mut replies = self.replies.iter().peekable();
-        let turns = self.turns.iter().zip(self.from..);
-        turns
-            .map(|(turn, seq)| {
-                let mut view = TurnRecord::view(self.session, seq, turn.value())?;
-                if let Some((_, reply)) = replies.next_if(|(of, _)| *of == seq) {
-                    view.reply = Some(ReplyRecord::view(self.session, seq, reply.value())?);
+        for seq in self.seqs.clone() {
+            let turn = turns.next_if(|(of, _)| *of == seq).map(|(_, guard)| guard);
+            let reply = replies.next_if(|(of, _)| *of == seq).map(|(_, guard)| guard);
+            let Some(turn) = turn else {
+                damaged.push(DamagedTurn { seq, what: "turn record (missing)", only_reply: false });
+                continue;
+            };
+            match damage(TurnRecord::view(self.session, seq, turn.value()))? {
+                Ok(view) => views.push(view),
+                Err(what) => {
+                    damaged.push(DamagedTurn { seq, what, only_reply: false });
+                    continue;
                 }
-                Ok(view)
-            })
-            .collect()
+            }
+            let (Some(reply), Some(view)) = (reply, views.last_mut()) else { continue };
+            match damage(ReplyRecord::view(self.session, seq, reply.value()))? {
+                Ok(reply) => view.reply = Some(reply),
+                Err(what) => {
+                    view.reply_damaged = true;
+                    damaged.push(DamagedTurn { seq, what, only_reply: true });
+                }
+            }
+        }
+        let beyond = turns.map(|(seq, _)| *seq);
+        let what = "turn record (beyond its session's count)";
+        damaged.extend(beyond.map(|seq| DamagedTurn { seq, what, only_reply: false }));
+        Ok((views, damaged))
+    }
+}
+
+/// Tells a record that is wrong from a failure to read.
+fn damage<T>(read: Result<T, Fault>) -> Result<Result<T, &'static str>, Fault> {
+    match read {
+        Ok(record) => Ok(Ok(record)),
+        Err(Fault::Damaged { what, .. }) => Ok(Err(what)),
+        Err(fault) => Err(fault),
     }
 }
 
@@ -163,24 +213,31 @@ fn rows(
         .collect()
 }
 
-fn seq_of(key: &TurnKey) -> TurnSeq {
-    let [.., a, b, c, d, e, f, g, h] = *key;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
-}
-
 fn find(open: &Open, id: &SessionId) -> Result<Option<SessionRecord>, Fault> {
     let sessions = open.database.begin_read()?.open_table(SESSIONS)?;
-    let found = sessions.get(id.as_str())?;
-    found.map(|bytes| SessionRecord::read(id.as_str(), bytes.value())).transpose()
+    let id = id.as_str().as_bytes();
+    let found = sessions.get(id)?;
+    found.map(|bytes| SessionRecord::read(id, bytes.value())).transpose()
 }
 
-fn records(open: &Open) -> Result<Vec<SessionRecord>, Fault> {
-    let sessions = open.database.begin_read()?.open_table(SESSIONS)?;
-    sessions
-        .iter()?
-        .map(|entry| {
-            let (id, bytes) = entry?;
-            SessionRecord::read(id.value(), bytes.value())
-        })
-        .collect()
+/// What the table of sessions holds.
+#[derive(Default)]
+struct Listing {
+    /// Each with the rank of its newest turn.
+    readable: Vec<(u64, SessionInfo)>,
+    damaged: Vec<String>,
+}
+
+fn listing(open: &Open) -> Result<Listing, Fault> {
+    let mut listing = Listing::default();
+    for entry in open.database.begin_read()?.open_table(SESSIONS)?.iter()? {
+        let (id, bytes) = entry?;
+        let read = SessionRecord::read(id.value(), bytes.value())
+            .and_then(|record| Ok((record.activity, record.into_info()?)));
+        match damage(read)? {
+            Ok(found) => listing.readable.push(found),
+            Err(_) => listing.damaged.push(String::from_utf8_lossy(id.value()).into_owned()),
+        }
+    }
+    Ok(listing)
 }

@@ -51,6 +51,9 @@ pub(crate) struct ReplyRecord {
 const _: () = assert!(size_of::<ArchivedSessionRecord>() == 56);
 const _: () = assert!(size_of::<ArchivedTurnRecord>() == 65);
 const _: () = assert!(size_of::<ArchivedReplyRecord>() == 74);
+/// Where a session's number lies in its root.
+const NUMBER_AT: usize = std::mem::offset_of!(ArchivedSessionRecord, number);
+const _: () = assert!(NUMBER_AT == 16);
 
 /// The bytes of a record.
 pub(crate) fn encode<R>(record: &R) -> Result<AlignedVec, Fault>
@@ -74,10 +77,10 @@ where
 
 impl SessionRecord {
     /// Reads the record stored under `id`.
-    pub(crate) fn read(id: &str, bytes: &[u8]) -> Result<Self, Fault> {
-        let name = || session_name(id);
+    pub(crate) fn read(id: &[u8], bytes: &[u8]) -> Result<Self, Fault> {
+        let name = || session_name(&String::from_utf8_lossy(id));
         let record: &ArchivedSessionRecord = access(bytes, "session record", name)?;
-        if record.id.as_str() != id {
+        if record.id.as_str().as_bytes() != id {
             return Err(damaged("session record (its id isn't its key)", name()));
         }
         Ok(Self {
@@ -89,6 +92,13 @@ impl SessionRecord {
             turns: record.turns.to_native(),
             activity: record.activity.to_native(),
         })
+    }
+
+    /// The number in a record that can't be read; it may be wrong as well.
+    pub(crate) fn claimed_number(bytes: &[u8]) -> Option<u64> {
+        let root = bytes.len().checked_sub(size_of::<ArchivedSessionRecord>())?;
+        let number = bytes.get(root + NUMBER_AT..)?.first_chunk()?;
+        Some(u64::from_le_bytes(*number))
     }
 
     pub(crate) fn into_info(self) -> Result<SessionInfo, Fault> {
@@ -139,6 +149,7 @@ impl TurnRecord {
             clock,
             content_hash: &record.content_hash,
             reply: None,
+            reply_damaged: false,
         })
     }
 }
@@ -306,7 +317,7 @@ mod tests {
         /// Any bytes are a record or an error; where they are a record, its parts can be read.
         #[test]
         fn any_bytes_can_be_read(bytes in vec(any::<u8>(), 0..200)) {
-            let _ = SessionRecord::read("a", &bytes);
+            let _ = SessionRecord::read(b"a", &bytes);
             let _ = TurnRecord::view(1, 1, &bytes);
             if let Ok(view) = ReplyRecord::view(1, 1, &bytes) {
                 prop_assert!(view.text.len() + view.tokens.len() <= bytes.len());

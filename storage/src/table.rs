@@ -12,9 +12,11 @@ pub(crate) const FORMAT: [u8; 4] = VERSION.to_le_bytes();
 pub(crate) type TurnKey = [u8; 16];
 type ByTurn = TableDefinition<'static, &'static TurnKey, &'static [u8]>;
 type ByName = TableDefinition<'static, &'static str, &'static [u8]>;
+/// Bytes, not text: redb panics at a text that was damaged and isn't UTF-8 any more.
+type ById = TableDefinition<'static, &'static [u8], &'static [u8]>;
 
 pub(crate) const META: ByName = TableDefinition::new("meta");
-pub(crate) const SESSIONS: ByName = TableDefinition::new("sessions");
+pub(crate) const SESSIONS: ById = TableDefinition::new("sessions");
 pub(crate) const TURNS: ByTurn = TableDefinition::new("turns");
 pub(crate) const REPLIES: ByTurn = TableDefinition::new("replies");
 pub(crate) const RECEIPTS: ByTurn = TableDefinition::new("receipts");
@@ -31,6 +33,18 @@ pub(crate) fn turn_key(session: u64, seq: TurnSeq) -> TurnKey {
     (u128::from(session) << 64 | u128::from(seq)).to_be_bytes()
 }
 
+/// The session's number in a turn's key.
+pub(crate) fn session_of(key: &TurnKey) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = *key;
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// The turn's number in its key.
+pub(crate) fn seq_of(key: &TurnKey) -> TurnSeq {
+    let [.., a, b, c, d, e, f, g, h] = *key;
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -41,6 +55,8 @@ mod tests {
         #[test]
         fn byte_order_is_session_then_turn(a: (u64, u64), b: (u64, u64)) {
             prop_assert_eq!(turn_key(a.0, a.1).cmp(&turn_key(b.0, b.1)), a.cmp(&b));
+            let key = turn_key(a.0, a.1);
+            prop_assert_eq!((session_of(&key), seq_of(&key)), a);
         }
     }
 }

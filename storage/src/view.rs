@@ -37,6 +37,20 @@ pub struct TurnView<'a> {
     pub content_hash: &'a [u8; 32],
     /// The answer, once there is one.
     pub reply: Option<ReplyView<'a>>,
+    /// Whether there is an answer that can't be read; `reply` is `None` then.
+    pub reply_damaged: bool,
+}
+
+/// A turn of which something can't be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DamagedTurn {
+    /// Its number in the session.
+    pub seq: TurnSeq,
+    /// What is wrong with it.
+    pub what: &'static str,
+    /// Whether the user's words can be read all the same, and only the reply can't.
+    pub only_reply: bool,
 }
 
 /// A reply, read in place.

@@ -1,5 +1,7 @@
 //! Operations that write, one durable transaction each.
 
+use std::collections::BTreeSet;
+
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
 use redb::{Durability, ReadableTable, Table, WriteTransaction};
@@ -8,7 +10,7 @@ use crate::error::{Fault, WriteError};
 use crate::open::Open;
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, damaged, encode, turn_name};
 use crate::store::{MAX_BYTES, Store};
-use crate::table::{META, RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, key, turn_key};
+use crate::table::{META, RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, key, session_of, turn_key};
 use crate::view::NewReply;
 
 impl Store {
@@ -94,10 +96,10 @@ impl Store {
             let Some(mut record) = load(&sessions, session)? else {
                 return Ok(Err(WriteError::UnknownSession { session: session.clone() }));
             };
-            if sessions.get(to.as_str())?.is_some() {
+            if sessions.get(to.as_str().as_bytes())?.is_some() {
                 return Ok(Err(WriteError::SessionExists { session: to.clone() }));
             }
-            sessions.remove(session.as_str())?;
+            sessions.remove(session.as_str().as_bytes())?;
             drop(sessions);
             record.id = to.as_str().to_owned();
             save(&transaction, &record)?;
@@ -132,20 +134,67 @@ impl Store {
     pub fn delete(&self, session: &SessionId) -> Result<(), WriteError> {
         self.writing(|open| {
             let transaction = begin(open)?;
-            let Some(record) = load(&transaction.open_table(SESSIONS)?, session)? else {
-                return Ok(Err(WriteError::UnknownSession { session: session.clone() }));
+            let loaded = load(&transaction.open_table(SESSIONS)?, session);
+            let numbers = match loaded {
+                Ok(Some(record)) => vec![record.number],
+                Ok(None) => {
+                    return Ok(Err(WriteError::UnknownSession { session: session.clone() }));
+                }
+                Err(Fault::Damaged { .. }) => numbers_of_damaged(&transaction, session)?,
+                Err(fault) => return Err(fault),
             };
-            let (first, last) = (turn_key(record.number, 0), turn_key(record.number, u64::MAX));
-            for table in [TURNS, REPLIES, RECEIPTS] {
-                transaction
-                    .open_table(table)?
-                    .retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
+            for number in numbers {
+                let (first, last) = (turn_key(number, 0), turn_key(number, u64::MAX));
+                for table in [TURNS, REPLIES, RECEIPTS] {
+                    transaction
+                        .open_table(table)?
+                        .retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
+                }
             }
-            transaction.open_table(SESSIONS)?.remove(session.as_str())?;
+            transaction.open_table(SESSIONS)?.remove(session.as_str().as_bytes())?;
             transaction.commit()?;
             Ok(Ok(()))
         })
     }
+}
+
+/// The numbers of a session whose record can't be read: the one that it claims, where there are
+/// turns of that number and no other session has it; else all that no session has, unless another
+/// damaged session may have them.
+fn numbers_of_damaged(
+    transaction: &WriteTransaction,
+    session: &SessionId,
+) -> Result<Vec<u64>, Fault> {
+    let (mut owned, mut claimed, mut others) = (BTreeSet::new(), None, false);
+    for entry in transaction.open_table(SESSIONS)?.iter()? {
+        let (id, bytes) = entry?;
+        match SessionRecord::read(id.value(), bytes.value()) {
+            Ok(record) => {
+                owned.insert(record.number);
+            }
+            Err(_) if id.value() == session.as_str().as_bytes() => {
+                claimed = SessionRecord::claimed_number(bytes.value());
+            }
+            Err(_) => others = true,
+        }
+    }
+    let (turns, mut unowned, mut from) = (transaction.open_table(TURNS)?, Vec::new(), Some(0));
+    while let Some(at) = from {
+        let Some(entry) = turns.range::<&TurnKey>(&turn_key(at, 0)..)?.next() else { break };
+        let number = session_of(entry?.0.value());
+        if !owned.contains(&number) {
+            unowned.push(number);
+        }
+        from = number.checked_add(1);
+    }
+    if let Some(number) = claimed.filter(|number| unowned.contains(number)) {
+        return Ok(vec![number]);
+    }
+    if others && !unowned.is_empty() {
+        tracing::warn!(%session, "its turns can't be told from another damaged session's; they stay");
+        return Ok(Vec::new());
+    }
+    Ok(unowned)
 }
 
 fn begin(open: &Open) -> Result<WriteTransaction, Fault> {
@@ -157,17 +206,18 @@ fn begin(open: &Open) -> Result<WriteTransaction, Fault> {
 }
 
 fn load(
-    sessions: &impl ReadableTable<&'static str, &'static [u8]>,
+    sessions: &impl ReadableTable<&'static [u8], &'static [u8]>,
     session: &SessionId,
 ) -> Result<Option<SessionRecord>, Fault> {
-    let found = sessions.get(session.as_str())?;
-    found.map(|bytes| SessionRecord::read(session.as_str(), bytes.value())).transpose()
+    let id = session.as_str().as_bytes();
+    let found = sessions.get(id)?;
+    found.map(|bytes| SessionRecord::read(id, bytes.value())).transpose()
 }
 
 fn save(transaction: &WriteTransaction, record: &SessionRecord) -> Result<(), Fault> {
     let bytes = encode(record)?;
-    let mut sessions: Table<'_, &str, &[u8]> = transaction.open_table(SESSIONS)?;
-    sessions.insert(record.id.as_str(), bytes.as_slice())?;
+    let mut sessions: Table<'_, &[u8], &[u8]> = transaction.open_table(SESSIONS)?;
+    sessions.insert(record.id.as_bytes(), bytes.as_slice())?;
     Ok(())
 }
 
