@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         home: Home::from_environment(|name| std::env::var_os(name)),
         ..Sources::default()
     })?;
-    let mut agent = garret::open::agent(&config)?.agent;
+    let mut agent = garret::open::agent(&config)?;
     let (_stop, stopped) = smol::channel::bounded(1);
     let session = "example".parse()?;
     let mut print = |piece: &str| {

@@ -8,7 +8,7 @@
 # all tests, the proof that core needs no allocator, licences of dependencies, documentation.
 #
 #   --no-extra-models  leave out the second model family (Gemma 3 270M, 240 MB, under the Gemma
-#                      Terms of Use, for tests alone); its tests then say that they were skipped
+#                      Terms of Use, for tests alone); its tests are then skipped
 #
 # Environment: CARGO_TARGET_DIR, CCACHE_DIR and GARRET_MODELS_DIR are honoured. Models and the
 # compiler cache live in the user's cache folder, outside the clone.
@@ -20,7 +20,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 models=(chat embedder second-family)
 case "${1:-}" in
 "") ;;
---no-extra-models) models=(chat embedder) ;;
+--no-extra-models) models=(chat embedder) && skip=1 ;;
 -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}" && exit ;;
 *) die "unknown argument $1; tests/run.sh --help lists what there is" ;;
 esac
@@ -53,6 +53,7 @@ bring_models() {
         [ "$name" = GARRET_TEST_MODELS ] || unset "$name"
     done
     export GARRET_TEST_MODELS
+    [ -z "${skip:-}" ] || export GARRET_TEST_SKIP=1
 }
 
 # Without debug information llama.cpp builds and links faster, and its objects are the same as a

@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use garret_core::budget::{Budget, BudgetError};
 use garret_core::medium::{Medium, MediumError};
+use garret_core::time::{Clock, Entropy};
 use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
 use garret_hal::media::FileMedium;
@@ -18,38 +20,60 @@ use garret_llm::{Backend, ChatOptions, LlamaChat, LoadError, Model, ModelOptions
 use garret_storage::{NamespaceError, OpenError, Store, file_name};
 
 use crate::agent::{Agent, AgentError, Options, Parts};
-use crate::config::Config;
+use crate::config::{Config, Origin};
 use crate::fingerprint;
 
-/// An agent with the sources of time and randomness it shares.
-pub struct Opened {
-    /// The agent.
-    pub agent: Agent<LlamaChat, Encoder<Model>>,
-    /// Its clock.
-    pub clock: Arc<SystemClock>,
-    /// Its entropy.
-    pub entropy: Arc<SystemEntropy>,
-}
+/// An agent on llama.cpp.
+pub type LocalAgent = Agent<LlamaChat, Encoder<Model>>;
 
-/// Opens what `config` describes.
+/// Opens what `config` describes, on the system's clock and entropy.
 ///
 /// # Errors
 /// [`AgentOpenError`] says what to change.
-pub fn agent(config: &Config) -> Result<Opened, AgentOpenError> {
+pub fn agent(config: &Config) -> Result<LocalAgent, AgentOpenError> {
+    prepare(config)?.load(config, Arc::new(SystemClock::new()), Arc::new(SystemEntropy))
+}
+
+/// Checks everything that can be checked without the weights, and opens the store.
+///
+/// # Errors
+/// [`AgentOpenError`] says what to change.
+pub fn prepare(config: &Config) -> Result<Prepared, AgentOpenError> {
     let plan = Plan::new(config)?;
     plan.fits(&Machine::new())?;
-    let store = store(config)?;
-    let (model, encoder) = plan.load(config)?;
-    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
-    let options = Options {
-        system_prompt: config.system_prompt.value.clone(),
-        max_tokens: config.max_tokens.value,
-        sampling: config.sampling(0),
-        draw_seed: config.seed.value.is_none(),
-    };
-    let parts = Parts { model, encoder, store, clock: clock.clone(), entropy: entropy.clone() };
-    let agent = Agent::new(parts, options)?;
-    Ok(Opened { agent, clock, entropy })
+    Ok(Prepared { plan, store: store(config)? })
+}
+
+/// A model that can be loaded, and an open store.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The model.
+    pub plan: Plan,
+    /// The store.
+    pub store: Store,
+}
+
+impl Prepared {
+    /// Loads the model and makes the agent.
+    ///
+    /// # Errors
+    /// [`AgentOpenError`] about the model, its template or the system prompt.
+    pub fn load(
+        self,
+        config: &Config,
+        clock: Arc<dyn Clock + Send + Sync>,
+        entropy: Arc<dyn Entropy + Send + Sync>,
+    ) -> Result<LocalAgent, AgentOpenError> {
+        let (model, encoder) = self.plan.load(config)?;
+        let options = Options {
+            system_prompt: config.system_prompt.value.clone(),
+            max_tokens: config.max_tokens.value,
+            sampling: config.sampling(0),
+            draw_seed: config.seed.value.is_none(),
+        };
+        let parts = Parts { model, encoder, store: self.store, clock, entropy };
+        Ok(Agent::new(parts, options)?)
+    }
 }
 
 /// Opens the store of the configured namespace, making what isn't there.
@@ -67,8 +91,11 @@ pub fn store(config: &Config) -> Result<Store, OpenError> {
 pub fn existing_store(config: &Config) -> Result<Store, NoStore> {
     let data = &config.data.value;
     let namespace = config.namespace.value.clone();
-    if !data.join(file_name(&namespace)?).exists() {
-        return Err(NoStore::Missing { namespace, data: data.clone() });
+    let file = data.join(file_name(&namespace)?);
+    match file.try_exists() {
+        Ok(true) => {}
+        Ok(false) => return Err(NoStore::Missing { namespace, data: data.clone() }),
+        Err(reason) => return Err(NoStore::Unreachable { file, reason }),
     }
     Ok(store(config)?)
 }
@@ -87,6 +114,14 @@ pub enum NoStore {
         namespace: String,
         /// Where it was looked for.
         data: PathBuf,
+    },
+    /// Whether there is one can't be told.
+    #[error("{}: can't be reached: {reason}", .file.display())]
+    Unreachable {
+        /// Where it would be.
+        file: PathBuf,
+        /// The system's words.
+        reason: std::io::Error,
     },
     /// Its name can't be used.
     #[error(transparent)]
@@ -110,24 +145,21 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Finds the model and settles the window: the configured one, or the device's but no more than
-    /// the model was trained for.
+    /// Finds the model and settles the window; see [`window`].
     ///
     /// # Errors
-    /// [`AgentOpenError`] about the file or the window.
+    /// [`AgentOpenError`] about the file, the window or the length of replies.
     pub fn new(config: &Config) -> Result<Self, AgentOpenError> {
         let path = match &config.model.value {
             Some(path) => path.clone(),
             None => starter(&config.models_dir.value)?,
         };
         let info = check_chat(&path)?;
-        let trained = info.context_length;
-        let wanted = config.window.value.unwrap_or(trained);
-        let chosen = !matches!(config.window.origin, crate::config::Origin::Device(_));
-        if chosen && wanted > trained {
-            return Err(AgentOpenError::Window { wanted, trained });
+        let n_ctx = window(config, info.context_length)?;
+        let budget = Budget::for_window(n_ctx)?;
+        if let Some(tokens) = config.max_tokens.value {
+            budget.with_reply_reserve(tokens)?;
         }
-        let n_ctx = wanted.min(trained);
         let need = MemoryEstimate::of(&info.gguf, n_ctx, config.kv_type.value, config.batch.value);
         Ok(Self { path, info, n_ctx, need })
     }
@@ -177,6 +209,24 @@ impl Plan {
     }
 }
 
+/// The window for a model that was trained for `trained` tokens: the configured one, or the
+/// device's but no more than `trained`.
+///
+/// # Errors
+/// [`AgentOpenError::ModelWindow`] for a model that no window suits, [`AgentOpenError::Window`] for a
+/// window that doesn't suit the model.
+pub fn window(config: &Config, trained: u32) -> Result<u32, AgentOpenError> {
+    if trained < Budget::MIN_WINDOW {
+        return Err(AgentOpenError::ModelWindow { trained });
+    }
+    let wanted = config.window.value.unwrap_or(trained);
+    let chosen = !matches!(config.window.origin, Origin::Device(_));
+    if chosen && wanted > trained {
+        return Err(AgentOpenError::Window { wanted, trained });
+    }
+    Ok(wanted.min(trained))
+}
+
 /// Why there is no agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -194,6 +244,18 @@ pub enum AgentOpenError {
     /// The file can't be used as a chat model.
     #[error(transparent)]
     Check(#[from] CheckError),
+    /// The model's own window is too small.
+    #[error(
+        "this model was trained for {trained} tokens, and Garret needs a window of at least 2048: \
+         choose another model"
+    )]
+    ModelWindow {
+        /// Tokens the model was trained for.
+        trained: u32,
+    },
+    /// The window can't be divided as asked.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
     /// The window is larger than the model's.
     #[error(
         "a window of {wanted} tokens is more than the {trained} this model was trained for: \

@@ -216,6 +216,8 @@ proptest! {
         let model = ScriptedModel::new(2_048, []);
         let mut talk = agent(&model, &medium);
         let mut said = Vec::new();
+        let mut moves = 0_u32;
+        let mut spoken = 0_usize;
         // What the cache holds, and where history began in the prompt that filled it.
         let mut cached: Option<(Vec<garret_core::token::Token>, Option<u64>)> = None;
         for event in events {
@@ -239,8 +241,13 @@ proptest! {
                     let from_first_turn = from.unwrap_or(1) == receipt.history_from.unwrap_or(1);
                     if from_first_turn {
                         prop_assert!(prompt.starts_with(before), "the prefix changed");
+                    } else {
+                        moves += 1;
                     }
                 }
+                spoken += said.last().map_or(0, String::len) + outcome.reply.len() + 150;
+                // Each time history gives way it makes room for a quarter of a prompt at least.
+                prop_assert!(moves as usize <= spoken / (1_400 / 4) + 1, "{moves} of {spoken}");
                 let mut now = prompt.clone();
                 now.extend(outcome.reply.bytes().map(|byte| garret_core::token::Token(byte.into())));
                 cached = Some((now, receipt.history_from));

@@ -277,6 +277,27 @@ fn decoding(line: &str) -> u64 {
     tokens.unwrap_or_else(|| panic!("only decodes are logged: {line}"))
 }
 
+/// A program started with SIGHUP ignored, as nohup does, once made itself mortal again.
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let Some(place) = Place::new() else { return };
+    let chat = place.garret(&["chat", "--stdin", "--json", "--max-tokens", "2"]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(chat.get_program());
+    shell.args(chat.get_args()).env_clear();
+    shell.envs(chat.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let mut child = piped(&mut shell);
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
+    for message in ["one\n", "two\n"] {
+        input.write_all(message.as_bytes()).unwrap();
+        assert!(output.next().is_some(), "still there");
+        kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
 #[test]
 fn an_interrupt_is_told_in_json_and_the_rest_is_not_asked() {
     let Some(place) = Place::new() else { return };

@@ -133,7 +133,7 @@ fn lines_come_back_with_the_up_key_after_a_restart() {
     terminal.ask("/session");
     terminal.press(CTRL_D);
     assert_eq!(terminal.status(), 0);
-    let mode = fs::metadata(place.data().join("history")).unwrap().permissions().mode();
+    let mode = fs::metadata(place.data().join("default.history")).unwrap().permissions().mode();
     assert_eq!(format!("{:o}", mode & 0o777), "600", "what was typed is nobody else's business");
 
     let mut again = start(&place, &["--session", "s"]);
@@ -144,6 +144,31 @@ fn lines_come_back_with_the_up_key_after_a_restart() {
     assert!(again.prompt().contains("* s  (nothing said yet)"));
     again.press(CTRL_D);
     assert_eq!(again.status(), 0);
+}
+
+/// Typed lines were once shared by all namespaces, and outlived the conversation they belonged to.
+#[test]
+fn typed_lines_belong_to_a_namespace_and_go_with_their_conversation() {
+    let Some(place) = Place::new() else { return };
+    let typed = |namespace: &str| {
+        fs::read_to_string(place.data().join(format!("{namespace}.history"))).unwrap()
+    };
+    let mut ada = start(&place, &["--namespace", "ada", "--session", "s", "--max-tokens", "2"]);
+    ada.prompt();
+    ada.ask("my number is 4711");
+    ada.ask("/new t");
+    ada.press(CTRL_D);
+    assert_eq!(ada.status(), 0);
+    let mut bob = start(&place, &["--namespace", "bob", "--session", "s", "--max-tokens", "2"]);
+    bob.prompt();
+    bob.ask("mine is 1234");
+    bob.ask("/delete s");
+    bob.press(CTRL_D);
+    assert_eq!(bob.status(), 0);
+    assert!(typed("ada").contains("4711") && !typed("ada").contains("1234"));
+    assert!(!typed("bob").contains("4711") && !typed("bob").contains("1234"));
+    place.run(&["session", "delete", "s", "--namespace", "ada"]);
+    assert!(!typed("ada").contains("4711") && typed("ada").contains("/new t"));
 }
 
 #[test]
@@ -166,7 +191,7 @@ fn a_termination_during_a_reply_keeps_it() {
     terminal.prompt();
     story_begins(&mut terminal);
     terminal.signal(Signal::TERM);
-    terminal.status();
+    assert_eq!(terminal.status(), 143);
     assert_eq!(&terminal.modes(), terminal.modes_before());
     let said = only(place.turns("s", &[]));
     assert_eq!(said.finish.as_deref(), Some("cancelled"));

@@ -143,6 +143,27 @@ fn windows_that_can_not_be() {
 }
 
 #[test]
+fn a_model_that_no_window_suits() {
+    let Some(starter) = find(STARTER) else { return };
+    let mut bytes = fs::read(starter).unwrap();
+    let at = find_bytes(&bytes, b"llama.context_length").expect("a llama model") + 20 + 4;
+    bytes[at..at + 4].copy_from_slice(&1_024_u32.to_le_bytes());
+    with_file("short.gguf", &bytes, |path| {
+        refused_model(path, &["1024", "2048", "another model"]);
+        let home = tempfile::tempdir().unwrap();
+        let check = garret(home.path()).args(["models", "check"]).arg(path).output().unwrap();
+        refused(&check, &["1024", "another model"]);
+    });
+}
+
+#[test]
+fn a_home_that_is_not_there() {
+    let home = tempfile::tempdir().unwrap();
+    let output = garret(home.path()).env_remove("HOME").args(["config", "show"]).output();
+    refused(&output.unwrap(), &["HOME", "models_dir"]);
+}
+
+#[test]
 fn a_machine_with_too_little_memory() {
     let Some(gguf) = find(STARTER).map(|path| huge(&fs::read(path).unwrap())) else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -316,7 +316,7 @@ fn the_doctor_tells_whether_it_works() {
     assert!(!healthy.contains("FAIL"), "{healthy}");
     assert!(!place.data().exists(), "an examination leaves nothing behind");
     place.once("hello", &[]);
-    assert!(place.run(&["doctor"]).contains("1 conversation"));
+    assert!(place.run(&["doctor"]).contains("conversations kept: 1"));
     assert_eq!(listed(&place).len(), 1, "nor does it talk");
 
     for model in ["/nowhere/m.gguf", "/dev/null"] {
@@ -326,6 +326,9 @@ fn the_doctor_tells_whether_it_works() {
         let failures = told.lines().filter(|line| line.starts_with("FAIL")).collect();
         assert!(only(failures).contains(model), "{told}");
     }
+    let output = place.garret(&["doctor", "--data", "/dev/null/x"]).output().unwrap();
+    failed(&output, 1);
+    assert!(stdout(&output).contains("FAIL  data"), "a folder that can't be is told");
     let output = place.garret(&["doctor", "--window", "9000"]).output().unwrap();
     failed(&output, 1);
     assert!(stdout(&output).contains("9000"), "a window that can't be fails, too");

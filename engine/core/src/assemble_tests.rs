@@ -35,7 +35,7 @@ fn see(
             seq,
             user,
             reply: reply.as_deref().map(|text| PastReply { text, tokens: TokenBytes::default() }),
-            cost: user.content().len() + reply.as_ref().map_or(NO_REPLY.len(), String::len) + 6,
+            cost: user.content().len() + reply_bytes(reply) + 6,
         })
         .collect();
     let message = shorten(&mut ByteEncoder, message, limit).unwrap();
@@ -65,6 +65,10 @@ fn decode(tokens: &[Token]) -> Vec<(i32, String)> {
         .collect()
 }
 
+fn reply_bytes(reply: &Option<String>) -> usize {
+    reply.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(NO_REPLY).len()
+}
+
 fn talk(turns: usize, bytes: usize) -> Vec<(String, Option<String>)> {
     (0..turns)
         .map(|i| (std::format!("{i} {}", "u".repeat(bytes)), Some("r".repeat(bytes))))
@@ -87,6 +91,41 @@ fn an_unanswered_turn_is_shown_with_a_note() {
     let seen = see(2_048, "", &turns, "hello", None).unwrap();
     let texts: Vec<_> = seen.messages.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(texts, ["lost?", NO_REPLY, "hello"]);
+}
+
+#[test]
+fn an_empty_reply_counts_as_none() {
+    let turns = [("hello?".to_string(), Some(" \n".to_string()))];
+    let seen = see(2_048, "", &turns, "hello", None).unwrap();
+    assert_eq!(seen.messages[1].1, NO_REPLY);
+}
+
+/// A turn that takes more than the share that is filled again was once dropped though it fitted,
+/// and with it all of history, for good.
+#[test]
+fn the_newest_turn_stays_whenever_it_fits() {
+    let turns = talk(4, 500);
+    let seen = see(2_048, "s", &turns, &"m".repeat(250), Some(1)).unwrap();
+    assert_eq!(seen.receipt.history_from, Some(4));
+    assert!(seen.receipt.blocks[1].tokens * 8 > seen.receipt.blocks[1].ceiling * 5);
+}
+
+/// Costs that are a little too low must not make history give way one turn at a time.
+#[test]
+fn underestimated_costs_still_drop_in_bulk() {
+    let user = Shown::whole("uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
+    let history: Vec<_> =
+        (1..=14).map(|seq| Turn { seq, user: &user, reply: None, cost: 97 }).collect();
+    let budget = Budget::for_window(2_048).unwrap();
+    let message = Shown::whole("hello");
+    let input =
+        Input { system: "s", history: &history, older: 0, keep_from: Some(1), message: &message };
+    let mut messages = vec![Message::new(Role::User, ""); 30];
+    let (mut ends, mut tokens) = (vec![0; 30], vec![Token(0); 2_048]);
+    let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
+    let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
+    let from = slot.receipt.history_from.unwrap();
+    assert!((5..=8).contains(&from), "{from}");
 }
 
 #[test]
@@ -178,13 +217,28 @@ proptest! {
         let shown = history.len() / 2;
         let left_out = seen.receipt.omitted.iter().find(|o| o.what == Omitted::OldTurns);
         prop_assert_eq!(left_out.map_or(0, |o| o.count as usize), turns.len() - shown);
+        // What is left out didn't fit: with one turn more, history would take over five eighths of
+        // its room; and the newest turn is left out only if it alone exceeds that room.
+        let kept_from = keep_from.map_or(0, |seq| seq.saturating_sub(1) as usize);
+        let considered = turns.len().saturating_sub(kept_from);
+        if shown < considered {
+            let [_, used, _] = [0, 1, 2].map(|i| seen.receipt.blocks[i]);
+            let (user, reply) = &turns[turns.len() - shown - 1];
+            let next = user.len() + reply_bytes(reply) + 6;
+            if shown == 0 {
+                prop_assert!(next > used.ceiling as usize, "{next} fits {}", used.ceiling);
+            } else {
+                prop_assert!((used.tokens as usize + next) * 8 > used.ceiling as usize * 5 - 40);
+            }
+        }
         for (pair, (user, reply)) in
             history.chunks(2).zip(&turns[turns.len() - shown..])
         {
             if user.len() <= 500 {
                 prop_assert_eq!(&pair[0].1, user);
             }
-            prop_assert_eq!(&pair[1].1, reply.as_deref().unwrap_or(NO_REPLY));
+            let said = reply.as_deref().filter(|text| !text.trim().is_empty());
+            prop_assert_eq!(&pair[1].1, said.unwrap_or(NO_REPLY));
         }
     }
 }

@@ -1,18 +1,19 @@
 //! The conversation at a terminal: a prompt, line editing, commands that begin with `/`.
 
+use std::collections::HashSet;
 use std::error::Error;
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal};
 use std::process::ExitCode;
 
 use garret_core::model::Finish;
 use garret_core::time::{Clock, Entropy};
+use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{Config as LineConfig, Editor};
 
-use super::chat::{Printer, Talk};
+use super::chat::Talk;
 use super::commands::{self, Next};
-use super::{Ended, output};
+use super::{Ended, lines, output};
 use crate::config::Config;
 
 /// Talks until the user leaves.
@@ -25,6 +26,7 @@ pub(super) fn run(
     let mut prompt = Prompt::new(config)?;
     greet(&talk)?;
     let mut leaving = false;
+    let mut status = ExitCode::SUCCESS;
     loop {
         match prompt.read() {
             Ok(line) if line.trim().is_empty() => {}
@@ -34,9 +36,11 @@ pub(super) fn run(
                     Ok(Next::Ask) => {}
                     Ok(Next::Leave) => break,
                     Ok(Next::Say(text)) => leaving = say(&mut talk, &text)?,
+                    Ok(Next::Forget(said)) => prompt.forget(&said)?,
                     Err(error) => output::complain(error.as_ref()),
                 }
-                if talk.interrupts.must_end() {
+                if let Some(asked) = talk.interrupts.must_end() {
+                    status = ExitCode::from(asked);
                     break;
                 }
             }
@@ -46,11 +50,14 @@ pub(super) fn run(
                 output::note("(Ctrl-C again, Ctrl-D or /quit leaves; everything said is kept)");
             }
             Err(ReadlineError::Eof) => break,
+            Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::InvalidData => {
+                return Err("a line of the input isn't UTF-8: convert it, then go on".into());
+            }
             Err(error) => return Err(error.into()),
         }
     }
     prompt.save();
-    Ok(ExitCode::SUCCESS)
+    Ok(status)
 }
 
 fn greet(talk: &Talk) -> Result<(), Box<dyn Error>> {
@@ -66,9 +73,8 @@ fn greet(talk: &Talk) -> Result<(), Box<dyn Error>> {
 /// One turn at the terminal. Says whether it was interrupted; a failed turn is reported and the
 /// conversation goes on.
 fn say(talk: &mut Talk, text: &str) -> Result<bool, Box<dyn Error>> {
-    let mut printer = Printer::default();
-    let outcome = talk.turn(text, &mut |piece| printer.print(piece));
-    printer.end()?;
+    let outcome = talk.turn(text, &mut output::say_part);
+    output::say("")?;
     match outcome {
         Ok(outcome) => {
             match outcome.finish {
@@ -94,13 +100,10 @@ struct Prompt {
 
 impl Prompt {
     fn new(config: &Config) -> Result<Self, Box<dyn Error>> {
-        let lines = LineConfig::builder()
-            .max_history_size(HISTORY_LINES)?
-            .history_ignore_space(true)
-            .build();
-        let past = FileHistory::with_config(&lines);
-        let mut editor = Editor::with_history(lines, past)?;
-        let history = config.data.value.join("history");
+        let settings = lines::settings()?;
+        let past = FileHistory::with_config(&settings);
+        let mut editor = Editor::with_history(settings, past)?;
+        let history = lines::file(config)?;
         if history.exists()
             && let Err(error) = editor.load_history(&history)
         {
@@ -117,6 +120,13 @@ impl Prompt {
         Ok(line)
     }
 
+    /// Forgets lines that belonged to a conversation that is no more.
+    fn forget(&mut self, said: &HashSet<String>) -> rustyline::Result<()> {
+        lines::forget(self.editor.history_mut(), said)?;
+        self.save();
+        Ok(())
+    }
+
     fn save(&mut self) {
         if self.terminal
             && let Err(error) = self.editor.save_history(&self.history)
@@ -125,6 +135,3 @@ impl Prompt {
         }
     }
 }
-
-/// Lines that can be called back with the up key.
-const HISTORY_LINES: usize = 1_000;

@@ -1,26 +1,25 @@
 //! `garret chat`: one message, a line at a time, or a conversation.
 
 use std::error::Error;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use garret_core::id::SessionId;
 use garret_core::model::Finish;
-use garret_llm::encoder::Encoder;
-use garret_llm::{LlamaChat, Model};
+use garret_hal::clock::SystemClock;
+use garret_hal::entropy::SystemEntropy;
+use garret_storage::Store;
 use serde::Serialize;
 
 use super::args::Chat;
 use super::interrupt::Interrupts;
 use super::{Ended, ask, input, output};
-use crate::agent::{Agent, Outcome};
+use crate::agent::Outcome;
 use crate::config::Config;
 use crate::names::new_session;
-use crate::open::{self, Opened};
+use crate::open::{self, LocalAgent};
 use crate::receipt::ReceiptReport;
-
-/// The agent of the command line.
-pub(super) type LocalAgent = Agent<LlamaChat, Encoder<Model>>;
 
 /// Runs the command.
 pub(super) fn run(config: &Config, chat: &Chat) -> Ended {
@@ -28,12 +27,14 @@ pub(super) fn run(config: &Config, chat: &Chat) -> Ended {
         return Err("the message is empty: give --once a text".into());
     }
     let wanted = chat.session.as_deref().map(str::parse::<SessionId>).transpose()?;
-    let Opened { agent, clock, entropy } = open::agent(config)?;
+    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+    let prepared = open::prepare(config)?;
     let session = match wanted {
         Some(session) => session,
-        None if chat.resume => latest(&agent)?,
+        None if chat.resume => latest(&prepared.store)?,
         None => new_session(&*clock, &*entropy)?,
     };
+    let agent = prepared.load(config, clock.clone(), entropy.clone())?;
     let line_editing = chat.once.is_none() && !chat.stdin && std::io::stdin().is_terminal();
     let interrupts = Interrupts::watch(line_editing)?;
     let mut talk = Talk { agent, session, interrupts, json: chat.json };
@@ -46,8 +47,8 @@ pub(super) fn run(config: &Config, chat: &Chat) -> Ended {
     ask::run(talk, config, &*clock, &*entropy)
 }
 
-fn latest(agent: &LocalAgent) -> Result<SessionId, Box<dyn Error>> {
-    let latest = agent.store().latest_session()?;
+fn latest(store: &Store) -> Result<SessionId, Box<dyn Error>> {
+    let latest = store.latest_session()?;
     let latest = latest.ok_or("there is no conversation to go on with: leave --continue out")?;
     Ok(latest.id)
 }
@@ -63,7 +64,7 @@ pub(super) struct Talk {
 impl Talk {
     fn once(&mut self, text: &str) -> Ended {
         let outcome = self.answer(text)?;
-        Ok(status(outcome.finish))
+        Ok(self.status(outcome.finish))
     }
 
     /// Answers every line of standard input until it ends or a signal says so.
@@ -74,66 +75,55 @@ impl Talk {
                 continue;
             }
             let outcome = self.answer(&line)?;
-            if outcome.finish == Finish::Cancelled {
-                return Ok(status(outcome.finish));
+            if outcome.finish == Finish::Cancelled || self.interrupts.must_end().is_some() {
+                return Ok(self.status(outcome.finish));
             }
         }
         Ok(ExitCode::SUCCESS)
     }
 
+    fn status(&self, finish: Finish) -> ExitCode {
+        match (self.interrupts.must_end(), finish) {
+            (Some(asked), _) => ExitCode::from(asked),
+            (None, Finish::Cancelled) => ExitCode::from(128 + 2),
+            _ => ExitCode::SUCCESS,
+        }
+    }
+
     /// One turn, printed as it was asked for.
     fn answer(&mut self, text: &str) -> Result<Outcome, Box<dyn Error>> {
-        let json = self.json;
-        let mut printer = Printer::default();
-        let outcome = self.turn(text, &mut |piece| {
-            if !json {
-                printer.print(piece);
-            }
-        })?;
-        if json {
+        if self.json {
+            let outcome = self.turn(text, &mut |_| Ok(()))?;
             output::say_json(&Answer::new(&self.session, &outcome))?;
-        } else {
-            printer.end()?;
+            return Ok(outcome);
         }
+        let outcome = self.turn(text, &mut output::say_part)?;
+        output::say("")?;
         Ok(outcome)
     }
 
-    /// One turn that a signal can stop.
+    /// One turn that a signal can stop; so does a failure to print it, which is returned once what
+    /// was said is kept.
     pub(super) fn turn(
         &mut self,
         text: &str,
-        on_text: &mut dyn FnMut(&str),
+        print: &mut dyn FnMut(&str) -> io::Result<()>,
     ) -> Result<Outcome, Box<dyn Error>> {
         let (guard, stop) = self.interrupts.turn();
-        let outcome = smol::block_on(self.agent.turn(&self.session, text, stop, on_text))?;
+        let mut printed = Ok(());
+        let mut on_text = |piece: &str| {
+            if printed.is_ok() {
+                printed = print(piece);
+                if printed.is_err() {
+                    self.interrupts.stop();
+                }
+            }
+        };
+        let turn = self.agent.turn(&self.session, text, stop, &mut on_text);
+        let outcome = smol::block_on(turn)?;
         drop(guard);
+        printed?;
         Ok(outcome)
-    }
-}
-
-/// Prints pieces of a reply on stdout and remembers the first failure.
-#[derive(Default)]
-pub(super) struct Printer(Option<std::io::Error>);
-
-impl Printer {
-    pub(super) fn print(&mut self, piece: &str) {
-        if self.0.is_none() {
-            self.0 = output::say_part(&output::tame(piece)).err();
-        }
-    }
-
-    pub(super) fn end(self) -> std::io::Result<()> {
-        match self.0 {
-            Some(error) => Err(error),
-            None => output::say(""),
-        }
-    }
-}
-
-fn status(finish: Finish) -> ExitCode {
-    match finish {
-        Finish::Cancelled => ExitCode::from(130),
-        _ => ExitCode::SUCCESS,
     }
 }
 

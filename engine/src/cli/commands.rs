@@ -1,5 +1,6 @@
 //! Commands of the conversation.
 
+use std::collections::HashSet;
 use std::error::Error;
 
 use garret_core::id::SessionId;
@@ -15,6 +16,8 @@ pub(super) enum Next {
     Ask,
     /// Say this to the model.
     Say(String),
+    /// Forget these lines: their conversation was deleted.
+    Forget(HashSet<String>),
     /// End.
     Leave,
 }
@@ -52,7 +55,7 @@ pub(super) fn run(
         ("delete", "") => {
             return Err("/delete needs the name of a conversation: see /session".into());
         }
-        ("delete", id) => delete(talk, &id.parse()?, new_session(clock, entropy)?)?,
+        ("delete", id) => return delete(talk, &id.parse()?, new_session(clock, entropy)?),
         ("help" | "quit" | "exit" | "why" | "session", _) => {
             return Err(format!("/{name} takes nothing after it").into());
         }
@@ -92,13 +95,13 @@ fn rename(talk: &mut Talk, new: SessionId) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn delete(talk: &mut Talk, id: &SessionId, fresh: SessionId) -> Result<(), Box<dyn Error>> {
-    talk.agent.store().delete(id)?;
+fn delete(talk: &mut Talk, id: &SessionId, fresh: SessionId) -> Result<Next, Box<dyn Error>> {
+    let said = session::delete(talk.agent.store(), id)?;
     output::note(&format!("Conversation `{id}` is deleted."));
     if talk.session == *id {
         enter(talk, fresh);
     }
-    Ok(())
+    Ok(Next::Forget(said))
 }
 
 fn unknown(name: &str) -> String {

@@ -1,5 +1,6 @@
 //! `garret doctor`: does this machine, with this configuration, work?
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -10,6 +11,7 @@ use garret_hal::sensors::{
     DiskSensor, Machine, MemorySensor, PressureSensor, Resource, ThermalSensor,
 };
 use garret_llm::template::SystemSupport;
+use rustix::fs::Access;
 
 use super::{Ended, output};
 use crate::config::Config;
@@ -115,7 +117,10 @@ fn data(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::error::
             Ok(sessions) => Ok(format!("conversations kept: {}", sessions.len())),
             Err(error) => Err(error.to_string()),
         },
-        Err(open::NoStore::Missing { .. }) => Ok("nothing stored yet".into()),
+        Err(open::NoStore::Missing { .. }) => match unusable(&config.data.value) {
+            None => Ok("nothing stored yet".into()),
+            Some(reason) => Err(reason),
+        },
         Err(error) => Err(error.to_string()),
     };
     match what {
@@ -123,6 +128,19 @@ fn data(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::error::
         Err(error) => report.fail("data", &error)?,
     }
     Ok(())
+}
+
+/// Why nothing can be stored in `folder`, which may not be there yet.
+fn unusable(folder: &Path) -> Option<String> {
+    let nearest = folder.ancestors().find(|path| path.symlink_metadata().is_ok())?;
+    let nearest = if nearest.as_os_str().is_empty() { Path::new(".") } else { nearest };
+    let at = nearest.display();
+    if !nearest.is_dir() {
+        return Some(format!("{at} is no folder: choose another one (--data)"));
+    }
+    let needed = Access::WRITE_OK | Access::EXEC_OK;
+    let denied = rustix::fs::access(nearest, needed).err()?;
+    Some(format!("{at} can't be written to ({denied}): mend that or choose another (--data)"))
 }
 
 fn model(report: &mut Report, config: &Config) -> std::io::Result<()> {
@@ -160,7 +178,7 @@ fn smoke(report: &mut Report, config: &Config) -> std::io::Result<()> {
 
 fn one_token(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::error::Error>> {
     let began = Instant::now();
-    let mut agent = open::agent(config)?.agent;
+    let mut agent = open::agent(config)?;
     let loaded = began.elapsed().as_millis();
     report.good(
         "template",

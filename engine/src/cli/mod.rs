@@ -8,6 +8,7 @@ mod config;
 mod doctor;
 mod input;
 mod interrupt;
+mod lines;
 mod models;
 mod output;
 mod session;

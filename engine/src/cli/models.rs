@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::args::{ModelUse, Models, ModelsAction};
 use super::{Ended, output};
 use crate::config::Config;
-use crate::open::mib;
+use crate::open::{self, AgentOpenError, mib};
 
 /// Runs the command.
 pub(super) fn run(config: &Config, models: &Models) -> Ended {
@@ -81,18 +81,18 @@ struct Found {
 
 impl Found {
     /// What is at `path`, as a model for `role`; without one a chat model, else an embedder.
-    fn at(path: &Path, config: &Config, role: Option<ModelUse>) -> Result<Self, CheckError> {
+    fn at(path: &Path, config: &Config, role: Option<ModelUse>) -> Result<Self, AgentOpenError> {
         if role == Some(ModelUse::Embedder) {
             return Self::embedder(path);
         }
         match check_chat(path) {
-            Ok(info) => Ok(Self::chat(path, config, &info.gguf, info.name, info.architecture)),
+            Ok(info) => Self::chat(path, config, &info.gguf, info.name, info.architecture),
             Err(CheckError::EmbedderAsChat { .. }) if role.is_none() => Self::embedder(path),
-            Err(error) => Err(error),
+            Err(error) => Err(error.into()),
         }
     }
 
-    fn embedder(path: &Path) -> Result<Self, CheckError> {
+    fn embedder(path: &Path) -> Result<Self, AgentOpenError> {
         let info = check_embedder(path)?;
         Ok(Self {
             file: path.into(),
@@ -109,12 +109,18 @@ impl Found {
         })
     }
 
-    fn chat(path: &Path, config: &Config, gguf: &Gguf, name: String, architecture: String) -> Self {
+    fn chat(
+        path: &Path,
+        config: &Config,
+        gguf: &Gguf,
+        name: String,
+        architecture: String,
+    ) -> Result<Self, AgentOpenError> {
         let trained = gguf.context_length().unwrap_or(0);
-        let window = config.window.value.unwrap_or(trained).min(trained);
+        let window = open::window(config, trained)?;
         let need = MemoryEstimate::of(gguf, window, config.kv_type.value, config.batch.value);
         let available = Machine::new().memory().map(|memory| memory.available);
-        Self {
+        Ok(Self {
             file: path.into(),
             role: "chat",
             name,
@@ -126,7 +132,7 @@ impl Found {
             memory_mib: Some(mib(need.total())),
             available_mib: available.map(mib),
             fits: available.map(|bytes| need.fits(bytes)),
-        }
+        })
     }
 
     fn in_short(&self) -> String {

@@ -17,10 +17,10 @@ pub(super) fn say_exactly(line: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints part of a line on stdout at once.
+/// Prints part of a line for people on stdout at once.
 pub(super) fn say_part(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    write!(out, "{text}")?;
+    write!(out, "{}", tame(text))?;
     out.flush()
 }
 

@@ -1,5 +1,6 @@
 //! `garret session`: conversations without a model.
 
+use std::collections::HashSet;
 use std::error::Error;
 use std::process::ExitCode;
 
@@ -10,7 +11,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::args::{Session, SessionAction};
-use super::{Ended, output};
+use super::{Ended, lines, output};
 use crate::config::Config;
 use crate::open;
 
@@ -26,7 +27,10 @@ pub(super) fn run(config: &Config, session: &Session) -> Ended {
         }
         SessionAction::Show { id, json } => show(&store, &id.parse()?, *json)?,
         SessionAction::Rename { id, new } => store.rename(&id.parse()?, &new.parse()?)?,
-        SessionAction::Delete { id } => store.delete(&id.parse()?)?,
+        SessionAction::Delete { id } => {
+            let said = delete(&store, &id.parse()?)?;
+            lines::forget_in_file(config, &said)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -47,6 +51,17 @@ pub(super) fn list(store: &Store, current: Option<&SessionId>) -> Result<(), Box
         output::say(&format!("{mark}{}  {} {turns}, last used {when}", info.id, info.turns))?;
     }
     Ok(())
+}
+
+/// Deletes a conversation and returns what the user said in it.
+pub(super) fn delete(store: &Store, id: &SessionId) -> Result<HashSet<String>, Box<dyn Error>> {
+    let said = match store.session(id)? {
+        Some(_) => store
+            .with_turns(id, 1, |turns| turns.iter().map(|turn| turn.user.to_owned()).collect())?,
+        None => HashSet::new(),
+    };
+    store.delete(id)?;
+    Ok(said)
 }
 
 fn show(store: &Store, id: &SessionId, json: bool) -> Result<(), Box<dyn Error>> {

@@ -4,9 +4,9 @@ use std::error::Error;
 
 use garret_core::id::SessionId;
 
-use super::chat::LocalAgent;
 use super::output;
 use crate::agent::LastReceipt;
+use crate::open::LocalAgent;
 
 /// Prints the receipt of the newest answered turn.
 pub(super) fn print(agent: &LocalAgent, session: &SessionId) -> Result<(), Box<dyn Error>> {
