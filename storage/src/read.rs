@@ -7,7 +7,7 @@ use redb::{OwnedAccessGuard, ReadOnlyTable, ReadableDatabase as _, ReadableTable
 
 use crate::error::{Fault, ReadError};
 use crate::open::{Open, contain};
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord};
+use crate::record::{ReplyRecord, SessionRecord, TurnRecord, damaged, turn_name, unseal};
 use crate::store::Store;
 use crate::table::{RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, seq_of, turn_key};
 use crate::view::{DamagedTurn, SessionInfo, TurnView};
@@ -100,12 +100,17 @@ impl Store {
         self.reading(|open| {
             let Some(record) = find(open, session)? else { return Ok(Ok(None)) };
             let receipts = open.database.begin_read()?.open_table(RECEIPTS)?;
-            let found = receipts.get(&turn_key(record.number, seq))?;
-            Ok(Ok(found.map(|bytes| bytes.value().to_vec())))
+            let Some(value) = receipts.get(&turn_key(record.number, seq))? else {
+                return Ok(Ok(None));
+            };
+            let Some(receipt) = unseal(value.value()) else {
+                return Err(damaged("receipt", turn_name(record.number, seq)));
+            };
+            Ok(Ok(Some(receipt.to_vec())))
         })
     }
 
-    /// The receipt of the newest turn that has one.
+    /// The receipt of the newest turn that has one that can be read.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -117,11 +122,15 @@ impl Store {
             let Some(record) = find(open, session)? else { return Ok(Ok(None)) };
             let receipts = open.database.begin_read()?.open_table(RECEIPTS)?;
             let (first, last) = (turn_key(record.number, 0), turn_key(record.number, u64::MAX));
-            let Some(entry) = receipts.range::<&TurnKey>(&first..=&last)?.next_back() else {
-                return Ok(Ok(None));
-            };
-            let (key, bytes) = entry?;
-            Ok(Ok(Some((seq_of(key.value()), bytes.value().to_vec()))))
+            for entry in receipts.range::<&TurnKey>(&first..=&last)?.rev() {
+                let (key, value) = entry?;
+                let seq = seq_of(key.value());
+                if let Some(receipt) = unseal(value.value()) {
+                    return Ok(Ok(Some((seq, receipt.to_vec()))));
+                }
+                tracing::warn!(%session, turn = seq, "damaged receipt");
+            }
+            Ok(Ok(None))
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Records: rkyv archives that are checked and then read where they lie.
+//! Records: rkyv archives that are checked and then read where they lie. Each value ends with a
+//! check of its other bytes, [`SEAL`] of them.
 
 use garret_core::id::TurnSeq;
 use garret_core::time::{Confidence, WallTime};
@@ -55,24 +56,44 @@ const _: () = assert!(size_of::<ArchivedReplyRecord>() == 74);
 const NUMBER_AT: usize = std::mem::offset_of!(ArchivedSessionRecord, number);
 const _: () = assert!(NUMBER_AT == 16);
 
-/// The bytes of a record.
+/// Bytes at the end of each value: the first ones of the SHA-256 of all before them.
+pub(crate) const SEAL: usize = 8;
+
+/// The check that a value of these bytes ends with.
+pub(crate) fn seal(bytes: &[u8]) -> [u8; SEAL] {
+    let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(Sha256::digest(bytes));
+    [a, b, c, d, e, f, g, h]
+}
+
+/// A value without its check, if that is right.
+pub(crate) fn unseal(value: &[u8]) -> Option<&[u8]> {
+    let (bytes, end) = value.split_last_chunk::<SEAL>()?;
+    (seal(bytes) == *end).then_some(bytes)
+}
+
+/// The value of a record: its bytes and their check.
 pub(crate) fn encode<R>(record: &R) -> Result<AlignedVec, Fault>
 where
     R: for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Error>>,
 {
-    rkyv::to_bytes(record).map_err(|error| Fault::Engine(format!("can't encode a record: {error}")))
+    let mut bytes = rkyv::to_bytes(record)
+        .map_err(|error: Error| Fault::Engine(format!("can't encode a record: {error}")))?;
+    let end = seal(&bytes);
+    bytes.extend_from_slice(&end);
+    Ok(bytes)
 }
 
-/// A record where it lies, its bytes checked.
+/// A record where it lies, its value checked.
 fn access<'a, R>(
-    bytes: &'a [u8],
+    value: &'a [u8],
     what: &'static str,
     key: impl FnOnce() -> String,
 ) -> Result<&'a R, Fault>
 where
     R: Portable + for<'b> CheckBytes<HighValidator<'b, Error>>,
 {
-    rkyv::access::<R, Error>(bytes).map_err(|_| Fault::Damaged { what, key: key() })
+    let record = unseal(value).and_then(|bytes| rkyv::access::<R, Error>(bytes).ok());
+    record.ok_or_else(|| Fault::Damaged { what, key: key() })
 }
 
 impl SessionRecord {
@@ -96,7 +117,7 @@ impl SessionRecord {
 
     /// The number in a record that can't be read; it may be wrong as well.
     pub(crate) fn claimed_number(bytes: &[u8]) -> Option<u64> {
-        let root = bytes.len().checked_sub(size_of::<ArchivedSessionRecord>())?;
+        let root = bytes.len().checked_sub(size_of::<ArchivedSessionRecord>() + SEAL)?;
         let number = bytes.get(root + NUMBER_AT..)?.first_chunk()?;
         Some(u64::from_le_bytes(*number))
     }
@@ -135,9 +156,6 @@ impl TurnRecord {
             return Err(damaged("turn record (its numbers aren't its key's)", name()));
         }
         let user = record.user_text.as_str();
-        if <[u8; 32]>::from(Sha256::digest(user)) != record.content_hash {
-            return Err(damaged("turn record (its text isn't the one that was hashed)", name()));
-        }
         let Some(clock) = confidence_of(record.clock_confidence) else {
             return Err(damaged("turn record (clock confidence)", name()));
         };
@@ -266,6 +284,7 @@ mod tests {
             expected.extend(Sha256::digest(text));
             expected.extend(reference);
             expected.push(2);
+            expected.extend(&Sha256::digest(&expected)[..8]);
             assert_eq!(turn(text), expected);
         }
     }
@@ -274,7 +293,7 @@ mod tests {
     #[test]
     fn a_long_text_has_its_length_spread_as_the_format_says() {
         let bytes = turn(&"x".repeat(100));
-        let root = &bytes[bytes.len() - 65..];
+        let root = &bytes[bytes.len() - 73..];
         assert_eq!(root[56..60], [0x80 | 100 & 0x3f, (100 >> 6), 0, 0]);
         assert_eq!(i32::from_le_bytes(root[60..64].try_into().unwrap()), -(100 + 56));
     }
@@ -283,7 +302,7 @@ mod tests {
     #[test]
     fn reply_record_bytes_are_those_of_the_format() {
         let bytes = reply("a longer text", &[Token(-2), Token(0x0102_0304)]);
-        let root = bytes.len() - 74;
+        let root = bytes.len() - 82;
         assert_eq!(bytes[root..root + 8], 1_u64.to_le_bytes());
         assert_eq!(bytes[root + 8..root + 16], 2_u64.to_le_bytes());
         assert_eq!(bytes[root + 16..root + 24], (-2_i64).to_le_bytes());
@@ -295,7 +314,8 @@ mod tests {
         assert_eq!(word(root + 68), 8);
         let tokens = target(root + 64, root + 64);
         assert_eq!(bytes[tokens..tokens + 8], [0xfe, 0xff, 0xff, 0xff, 4, 3, 2, 1]);
-        assert_eq!(bytes[root + 72..], [2, 2]);
+        assert_eq!(bytes[root + 72..root + 74], [2, 2]);
+        assert_eq!(bytes[root + 74..], Sha256::digest(&bytes[..root + 74])[..8]);
     }
 
     proptest! {
@@ -316,7 +336,10 @@ mod tests {
 
         /// Any bytes are a record or an error; where they are a record, its parts can be read.
         #[test]
-        fn any_bytes_can_be_read(bytes in vec(any::<u8>(), 0..200)) {
+        fn any_bytes_can_be_read(mut bytes in vec(any::<u8>(), 0..200), sealed: bool) {
+            if sealed {
+                bytes.extend(seal(&bytes));
+            }
             let _ = SessionRecord::read(b"a", &bytes);
             let _ = TurnRecord::view(1, 1, &bytes);
             if let Ok(view) = ReplyRecord::view(1, 1, &bytes) {
@@ -324,30 +347,52 @@ mod tests {
             }
         }
 
-        /// Every byte of a turn is covered by a check, save its clock.
+        /// Behind a right check, too, whatever a record says of itself stays within its bytes.
         #[test]
-        fn a_changed_turn_is_damaged_or_has_the_same_words(
-            text in ".{0,40}", at: prop::sample::Index, flip in 1..=u8::MAX,
+        fn a_reply_changed_and_sealed_again_is_read_or_refused(
+            at: prop::sample::Index, flip in 1..=u8::MAX,
         ) {
-            let mut bytes = turn(&text);
+            let mut bytes = reply("a reply of some length", &[Token(1); 9]);
+            bytes.truncate(bytes.len() - SEAL);
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
-            if let Ok(view) = TurnRecord::view(0x0102, 0x0304, &bytes) {
-                prop_assert_eq!(view.user, text);
+            bytes.extend(seal(&bytes));
+            if let Ok(view) = ReplyRecord::view(1, 2, &bytes) {
+                prop_assert!(view.text.len() < 64 && view.tokens.iter().count() < 64);
             }
         }
 
         #[test]
-        fn a_reply_cut_anywhere_or_changed_anywhere_is_read_or_refused(
-            at: prop::sample::Index, flip in 1..=u8::MAX,
+        fn a_record_cut_anywhere_or_changed_anywhere_is_damaged(
+            text in ".{0,40}", at: prop::sample::Index, flip in 1..=u8::MAX,
         ) {
-            let mut bytes = reply("a reply of some length", &[Token(1); 9]);
-            let at = at.index(bytes.len());
-            prop_assert!(ReplyRecord::view(1, 2, &bytes[..at]).is_err());
-            bytes[at] ^= flip;
-            if let Ok(view) = ReplyRecord::view(1, 2, &bytes) {
-                prop_assert!(view.text.len() < 64 && view.tokens.iter().count() < 64);
-            }
+            let session = SessionRecord {
+                id: "s".to_owned(),
+                title: text.clone(),
+                number: 1,
+                created_ms: 2,
+                updated_ms: 3,
+                turns: 4,
+                activity: 5,
+            };
+            let values =
+                [encode(&session).unwrap().to_vec(), turn(&text), reply(&text, &[Token(1); 9])];
+            let reads = |[session, turn, reply]: [&[u8]; 3]| {
+                [
+                    SessionRecord::read(b"s", session).is_ok(),
+                    TurnRecord::view(0x0102, 0x0304, turn).is_ok(),
+                    ReplyRecord::view(1, 2, reply).is_ok(),
+                ]
+            };
+            let whole = values.each_ref().map(|value| &**value);
+            prop_assert_eq!(reads(whole), [true; 3]);
+            prop_assert_eq!(reads(whole.map(|value| &value[..at.index(value.len())])), [false; 3]);
+            let changed = values.clone().map(|mut value| {
+                let at = at.index(value.len());
+                value[at] ^= flip;
+                value
+            });
+            prop_assert_eq!(reads(changed.each_ref().map(|value| &**value)), [false; 3]);
         }
     }
 }

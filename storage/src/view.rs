@@ -33,7 +33,7 @@ pub struct TurnView<'a> {
     pub accepted_ms: i64,
     /// How far that clock could be trusted.
     pub clock: Confidence,
-    /// SHA-256 of `user`; checked.
+    /// SHA-256 of `user`.
     pub content_hash: &'a [u8; 32],
     /// The answer, once there is one.
     pub reply: Option<ReplyView<'a>>,

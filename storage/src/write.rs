@@ -8,7 +8,7 @@ use redb::{Durability, ReadableTable, Table, WriteTransaction};
 
 use crate::error::{Fault, WriteError};
 use crate::open::Open;
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord, damaged, encode, turn_name};
+use crate::record::{ReplyRecord, SessionRecord, TurnRecord, damaged, encode, seal, turn_name};
 use crate::store::{MAX_BYTES, Store};
 use crate::table::{META, RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, key, session_of, turn_key};
 use crate::view::NewReply;
@@ -78,7 +78,8 @@ impl Store {
             if transaction.open_table(REPLIES)?.insert(&key, bytes.as_slice())?.is_some() {
                 return Ok(Err(WriteError::AlreadyReplied { session: session.clone(), turn: seq }));
             }
-            transaction.open_table(RECEIPTS)?.insert(&key, reply.receipt)?;
+            let receipt = [reply.receipt, &seal(reply.receipt)].concat();
+            transaction.open_table(RECEIPTS)?.insert(&key, receipt.as_slice())?;
             transaction.commit()?;
             Ok(Ok(()))
         })

@@ -201,7 +201,7 @@ fn a_damaged_turn_is_named_and_the_rest_can_be_read() {
 #[test]
 fn a_damaged_reply_is_named_and_the_users_words_stay() {
     let mut image = image(5);
-    spoil(&mut image, b"Hello, Ada. How many", 0xff);
+    spoil(&mut image, b"Hello, Ada. How many", b'h');
     let store = open(&RamMedium::from_bytes(image));
     store
         .with_turns(&id(0), 1, |turns| {
@@ -217,7 +217,7 @@ fn a_damaged_reply_is_named_and_the_users_words_stay() {
 }
 
 /// Sessions 0 and 1, and 2 if `third`, the first of them and the third with broken titles.
-fn with_broken_sessions(third: bool) -> Store {
+fn with_broken_sessions(third: bool, byte: u8) -> Store {
     let medium = RamMedium::new();
     let store = open(&medium);
     for session in 0..if third { 3 } else { 2 } {
@@ -227,14 +227,14 @@ fn with_broken_sessions(third: bool) -> Store {
     }
     drop(store);
     let mut image = medium.snapshot();
-    spoil(&mut image, b"broken title 0", 0xff);
+    spoil(&mut image, b"broken title 0", byte);
     open(&RamMedium::from_bytes(image))
 }
 
 #[test]
 fn a_damaged_session_leaves_the_others_alone_and_can_be_deleted() {
-    for third in [false, true] {
-        let store = with_broken_sessions(third);
+    for (third, byte) in [(false, 0xff), (true, 0xff), (true, b'B')] {
+        let store = with_broken_sessions(third, byte);
         let ids = |store: &Store| {
             store.sessions().unwrap().into_iter().map(|info| info.id).collect::<Vec<_>>()
         };
@@ -257,16 +257,14 @@ fn a_damaged_session_leaves_the_others_alone_and_can_be_deleted() {
 /// Nothing of a deleted session may stay, whatever of its record was wrong.
 #[test]
 fn deleting_a_damaged_session_takes_its_turns_along() {
-    for at in 0..56 {
+    for at in 0..64 {
         let file = changed(|database| {
             let transaction = database.begin_write().unwrap();
             {
                 let mut sessions = transaction.open_table(SESSIONS).unwrap();
                 let mut record = sessions.get(&b"a"[..]).unwrap().unwrap().value().to_vec();
-                let root = record.len() - 56;
+                let root = record.len() - 64;
                 record[root + at] ^= 0x40;
-                // Damage of any kind that can be seen.
-                record[root + 8] = 0xfe;
                 sessions.insert(&b"a"[..], &*record).unwrap();
             }
             transaction.commit().unwrap();
@@ -289,3 +287,14 @@ fn turns_in(image: &[u8]) -> u64 {
 }
 
 const SESSIONS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("sessions");
+
+/// A damaged receipt is no receipt: an older one, or none, is what the next turn goes by.
+#[test]
+fn a_damaged_receipt_is_told_and_passed_over() {
+    let mut image = image(5);
+    spoil(&mut image, b"{\"turn\":2}", b'[');
+    let store = open(&RamMedium::from_bytes(image));
+    let error = store.receipt(&id(0), 2).unwrap_err();
+    assert!(error.to_string().contains("damaged receipt, turn 2"), "{error}");
+    assert_eq!(store.last_receipt(&id(0)).unwrap(), Some((1, b"{\"turn\":1}".to_vec())));
+}
