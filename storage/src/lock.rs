@@ -1,13 +1,17 @@
 //! One owner per namespace: an advisory lock that the system releases when its holder dies.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A held lock; released on drop, and by the system when the process ends in any way.
 #[derive(Debug)]
-pub(crate) struct Lock(File);
+pub(crate) struct Lock {
+    file: File,
+    /// Whether the process id can be written into it.
+    signs: bool,
+}
 
 /// Why there is no lock.
 #[derive(Debug)]
@@ -21,13 +25,9 @@ pub(crate) enum LockError {
 impl Lock {
     /// Takes the lock at `path` or says who has it. Waits only for a holder that is being ended,
     /// which takes the system a moment when it has much memory to give back, and at most
-    /// [`PATIENCE`].
+    /// [`PATIENCE`]. A file that may only be read is locked as it is, without a process id.
     pub(crate) fn take(path: &Path) -> Result<Self, LockError> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).map_err(LockError::Io)?;
+        let (mut file, signs) = open(path).map_err(LockError::Io)?;
         let deadline = Instant::now() + PATIENCE;
         loop {
             match file.try_lock() {
@@ -41,7 +41,7 @@ impl Lock {
             }
             std::thread::sleep(PAUSE);
         }
-        let mut lock = Self(file);
+        let mut lock = Self { file, signs };
         if let Err(error) = lock.sign() {
             // The lock holds without it; on a full disk nobody could open a store otherwise.
             tracing::warn!(%error, path = %path.display(), "can't write the process id there");
@@ -50,16 +50,37 @@ impl Lock {
     }
 
     fn sign(&mut self) -> io::Result<()> {
-        self.0.set_len(0)?;
-        self.0.seek(SeekFrom::Start(0))?;
-        writeln!(self.0, "{}", std::process::id())
+        if !self.signs {
+            return Ok(());
+        }
+        self.file.set_len(0)?;
+        self.file.seek(SeekFrom::Start(0))?;
+        writeln!(self.file, "{}", std::process::id())
+    }
+}
+
+/// The file, made where it isn't there, and whether it may be written to.
+fn open(path: &Path) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    match options.open(path) {
+        Ok(file) => Ok((file, true)),
+        Err(error) => match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                File::open(path).map(|file| (file, false)).map_err(|_| error)
+            }
+            _ => Err(error),
+        },
     }
 }
 
 impl Drop for Lock {
     fn drop(&mut self) {
         // So that nobody reads an id that is gone. Failing does no harm: the lock counts.
-        if let Err(error) = self.0.set_len(0).and_then(|()| self.0.unlock()) {
+        let cleared = if self.signs { self.file.set_len(0) } else { Ok(()) };
+        if let Err(error) = cleared.and_then(|()| self.file.unlock()) {
             tracing::debug!(%error, "can't clear the lock file");
         }
     }

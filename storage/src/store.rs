@@ -40,7 +40,8 @@ impl Store {
     /// the path of its file and opens or creates that. It is called again after a failure of the
     /// medium, by the next use: a file that couldn't be synced must be opened anew.
     ///
-    /// An existing file isn't written to before the first record is.
+    /// An existing file isn't written to before the first record is. What `open_medium` can open for
+    /// reading alone can be read.
     ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::InUse`] when another process or another store of this one has

@@ -32,6 +32,7 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub struct FileMedium {
     file: File,
+    read_only: bool,
     sync_failure: OnceLock<MediumError>,
 }
 
@@ -39,7 +40,9 @@ impl FileMedium {
     /// Opens `path` for reading and writing; creates it, for its owner alone (mode 0600), where it
     /// doesn't exist.
     ///
-    /// A created file's name is durable when this returns: its directory is synced as well.
+    /// A created file's name is durable when this returns: its directory is synced as well. A file
+    /// that may only be read, or lies on a read-only file system, is opened for that: then writes
+    /// and length changes are [`MediumError::Denied`].
     ///
     /// # Errors
     /// [`MediumError::Denied`] where the file or its directory isn't this user's to use,
@@ -51,14 +54,25 @@ impl FileMedium {
         match options.open(path) {
             Ok(file) => return Ok(file.into()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(refused(&error)),
+            Err(error) => {
+                let refusal = refused(&error);
+                let file = match refusal {
+                    MediumError::Denied => File::open(path).map_err(|_| refusal)?,
+                    _ => return Err(refusal),
+                };
+                return Ok(Self { read_only: true, ..file.into() });
+            }
         }
         let file = options.create(true).open(path).map_err(|error| refused(&error))?;
         sync_directory_of(path).map_err(|error| refused(&error))?;
         Ok(file.into())
     }
 
+    /// Whether it may be changed.
     fn healthy(&self) -> Result<(), MediumError> {
+        if self.read_only {
+            return Err(MediumError::Denied);
+        }
         self.sync_failure.get().map_or(Ok(()), |failure| Err(*failure))
     }
 }
@@ -66,7 +80,7 @@ impl FileMedium {
 /// A file that the caller opened for reading and writing, and perhaps locked.
 impl From<File> for FileMedium {
     fn from(file: File) -> Self {
-        Self { file, sync_failure: OnceLock::new() }
+        Self { file, read_only: false, sync_failure: OnceLock::new() }
     }
 }
 
@@ -104,6 +118,9 @@ impl Medium for FileMedium {
     }
 
     fn sync(&self) -> Result<(), MediumError> {
+        if self.read_only {
+            return Ok(());
+        }
         self.healthy()?;
         let Err(error) = self.file.sync_data() else { return Ok(()) };
         // What couldn't be written may stay in the page cache as if it had been; whoever opens the
@@ -155,6 +172,19 @@ mod tests {
         std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
         assert_eq!(FileMedium::open(&path).unwrap().len(), Ok(4));
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_file_that_may_only_be_read_refuses_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("medium");
+        std::fs::write(&path, b"kept").unwrap();
+        let file = File::open(&path).unwrap();
+        let medium = FileMedium { read_only: true, ..file.into() };
+        assert_eq!(medium.write_at(0, b"x"), Err(MediumError::Denied));
+        assert_eq!(medium.set_len(0), Err(MediumError::Denied));
+        assert_eq!(medium.sync(), Ok(()));
+        assert_eq!(super::super::read_all(&medium), Ok(b"kept".to_vec()));
     }
 
     #[test]

@@ -11,3 +11,5 @@ mod full;
 mod lock;
 mod model;
 mod operations;
+#[cfg(unix)]
+mod read_only;
