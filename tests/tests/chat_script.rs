@@ -291,7 +291,8 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let mut output = BufReader::new(child.stdout.take().unwrap()).lines();
     for message in ["one\n", "two\n"] {
         input.write_all(message.as_bytes()).unwrap();
-        assert!(output.next().is_some(), "still there");
+        let answer = output.next();
+        assert!(answer.is_some(), "{}", stderr(&child.wait_with_output().unwrap()));
         kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
     }
     drop(input);
