@@ -114,6 +114,10 @@ fn accept(sampler: &mut LlamaSampler, token: LlamaToken) -> Result<(), ChatError
     sampler.try_accept(token).map_err(|_| ChatError::GrammarDeadEnd)
 }
 
+/// Below this the likeliest token is picked: there is next to no chance of another, and logits
+/// divided by much less overflow.
+const COLDEST: f32 = 1e-3;
+
 fn chain(model: &Model, sampling: &Sampling) -> LlamaSampler {
     let signed = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
     let mut stages = Vec::new();
@@ -122,7 +126,7 @@ fn chain(model: &Model, sampling: &Sampling) -> LlamaSampler {
         let penalty = sampling.repeat_penalty;
         stages.push(LlamaSampler::penalties(model.n_vocab(), last, penalty, 0.0, 0.0));
     }
-    if sampling.temperature == 0.0 {
+    if sampling.temperature < COLDEST {
         stages.push(LlamaSampler::greedy());
         return LlamaSampler::chain(stages, true);
     }
@@ -136,7 +140,8 @@ fn chain(model: &Model, sampling: &Sampling) -> LlamaSampler {
         stages.push(LlamaSampler::min_p(sampling.min_p, 1));
     }
     stages.push(LlamaSampler::temp(sampling.temperature));
-    stages.push(LlamaSampler::dist(sampling.seed));
+    // llama.cpp draws a seed of its own for the largest number.
+    stages.push(LlamaSampler::dist(sampling.seed.min(u32::MAX - 1)));
     LlamaSampler::chain(stages, true)
 }
 

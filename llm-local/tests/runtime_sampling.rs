@@ -130,6 +130,38 @@ fn a_seed_reproduces_a_reply() {
     assert!(replies.len() > 1, "six seeds gave one reply");
 }
 
+/// llama.cpp takes the largest seed for the wish to be surprised.
+#[test]
+fn the_largest_seed_is_a_seed() {
+    let Some(chat) = chat(512, 64) else { return };
+    let prompt = ask(chat.model(), "Tell me about the sea.");
+    let role = ModelRole::Main;
+    let sampling = hot(u32::MAX);
+    let request = Request { role, prompt: &prompt, max_tokens: 16, sampling, grammar: None };
+    let say = || run(&chat, request).unwrap().tokens;
+    // The first decodes the whole prompt, the others its last token.
+    say();
+    assert_eq!(say(), say());
+}
+
+/// Logits divided by next to nothing would be infinite.
+#[test]
+fn a_temperature_of_next_to_nothing_picks_the_likeliest() {
+    let Some(chat) = chat(512, 64) else { return };
+    let prompt = ask(chat.model(), "Tell me about the sea.");
+    let say = |temperature| {
+        let sampling = Sampling { temperature, top_k: 0, top_p: 1.0, min_p: 0.0, ..greedy() };
+        let role = ModelRole::Main;
+        let request = Request { role, prompt: &prompt, max_tokens: 8, sampling, grammar: None };
+        run(&chat, request).unwrap().tokens
+    };
+    say(0.0);
+    let likeliest = say(0.0);
+    for temperature in [1e-3, 1e-4, 1e-20, f32::MIN_POSITIVE, 1e-42] {
+        assert_eq!(say(temperature), likeliest, "{temperature:e}");
+    }
+}
+
 /// With the whole vocabulary to choose from, the repeat penalty and its look at the prompt's tail
 /// change what is said.
 #[test]
