@@ -162,6 +162,10 @@ impl Reply for LlamaReply {
         // its mark is seen here.
         fence(Ordering::SeqCst);
         if self.control.stalled.load(Ordering::Relaxed) && self.events.len() <= RESUME_AT {
+            // What began while this one waited for its reader.
+            if self.control.main {
+                self.inner.signals.interrupt_if(|running| running.companion);
+            }
             self.inner.nudge();
         }
         Poll::Ready(Some(event))
@@ -217,7 +221,8 @@ impl Inner {
     ) -> Result<Arc<Control>, ChatError> {
         let ticket = self.signals.ticket().ok_or(ChatError::Busy { limit: MAX_REQUESTS })?;
         let id = self.signals.ids.fetch_add(1, Ordering::Relaxed) + 1;
-        let control = Arc::new(Control { id, ..Control::default() });
+        let main = role == ModelRole::Main;
+        let control = Arc::new(Control { id, main, ..Control::default() });
         let limit = tokens.len().saturating_add(max_tokens).min(self.facts.n_ctx as usize);
         let job = Job {
             seq: Seq::of(role),
@@ -234,7 +239,7 @@ impl Inner {
             TrySendError::Full(_) => ChatError::Busy { limit: MAX_REQUESTS },
             TrySendError::Closed(_) => ChatError::Stopped,
         })?;
-        if role == ModelRole::Main {
+        if main {
             self.signals.interrupt_if(|running| running.companion);
         }
         self.nudge();
@@ -294,6 +299,7 @@ pub(crate) enum Output {
 #[derive(Debug, Default)]
 pub(crate) struct Control {
     id: u64,
+    main: bool,
     cancelled: AtomicBool,
     /// The reader must wake the owner once there is room again.
     stalled: AtomicBool,

@@ -1,8 +1,10 @@
 //! The thread that owns a chat model's context and decides what it does next.
 //!
 //! Work advances in steps: one chunk of a prompt, or one token. Before each step the queue is
-//! looked at: the oldest request for the main role goes first, then the oldest companion; a request
-//! whose reader is behind waits. A step takes nothing for granted: it asks the cache how much of
+//! looked at: a request for the main role goes first, then the oldest companion; a request whose
+//! reader is behind waits. Of several main requests, which share one sequence, the oldest begins and
+//! stays until it ends or its reader is behind: two slow readers cost a prefill per fill of a
+//! channel, not one per few tokens. A step takes nothing for granted: it asks the cache how much of
 //! the job's tokens it holds and decodes from there. So a companion that was preempted goes on with
 //! the cells it has, or with fewer if they were needed meanwhile; an interrupted prompt goes on
 //! after the last finished micro-batch; and nothing has to be saved or restored.
@@ -24,7 +26,7 @@ use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams};
 use llama_cpp_sys_2 as sys;
 use smol::channel::{Receiver, bounded};
 
-use crate::chat::{ChatOptions, Job, Output, ReplyEvent, Signals};
+use crate::chat::{ChatOptions, Control, Job, Output, ReplyEvent, Signals};
 use crate::error::{ChatError, LoadError};
 use crate::log;
 use crate::model::Model;
@@ -60,7 +62,7 @@ pub(crate) fn spawn(
         };
         let _ = sender.send_blocking(Ok(()));
         let cache = Cache::new(&model, context);
-        Worker { model: &model, cache, ports, queue: Vec::new() }.run();
+        Worker { model: &model, cache, ports, queue: Vec::new(), main: None }.run();
     })?;
     match made.recv_blocking() {
         Ok(Ok(())) => Ok(thread),
@@ -85,6 +87,8 @@ struct Worker<'m> {
     ports: Ports,
     /// By arrival.
     queue: Vec<Job>,
+    /// The main request that decoded last.
+    main: Option<Arc<Control>>,
 }
 
 impl Drop for Worker<'_> {
@@ -132,22 +136,25 @@ impl Worker<'_> {
 
     /// The job whose turn it is.
     fn choose(&self) -> Option<usize> {
-        let ready = |main| {
-            let mut jobs = self.queue.iter();
-            jobs.position(|job: &Job| job.seq.is_main() == main && !job.waits())
+        let last = |job: &Job| self.main.as_ref().is_some_and(|main| job.is(main));
+        let first = |which: &dyn Fn(&Job) -> bool| {
+            self.queue.iter().position(|job| which(job) && !job.waits())
         };
-        ready(true).or_else(|| ready(false))
+        first(&last).or_else(|| first(&|job| job.seq.is_main())).or_else(|| first(&|_| true))
     }
 
     fn advance(&mut self, index: usize) {
         self.ports.signals.begin(&self.queue[index]);
         let id = Arc::clone(&self.queue[index].control);
         self.look_around();
-        let index = self.choose().filter(|index| Arc::ptr_eq(&self.queue[*index].control, &id));
+        let index = self.choose().filter(|index| self.queue[*index].is(&id));
         let Some(index) = index.filter(|_| !self.ports.signals.shutdown()) else {
             self.ports.signals.end();
             return;
         };
+        if self.queue[index].seq.is_main() {
+            self.main = Some(id);
+        }
         let (model, cache, job) = (self.model, &mut self.cache, &mut self.queue[index]);
         let step = catch_unwind(AssertUnwindSafe(|| step(model, cache, job)));
         self.ports.signals.end();
@@ -230,6 +237,10 @@ fn count(tokens: usize) -> u32 {
 }
 
 impl Job {
+    fn is(&self, control: &Arc<Control>) -> bool {
+        Arc::ptr_eq(&self.control, control)
+    }
+
     /// Takes note that the cache has the first `start` of its tokens.
     fn found(&mut self, start: usize) {
         let again = self.held.saturating_sub(start);

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply};
-use garret_llm::{ChatOptions, LlamaChat, LlamaReply};
+use garret_llm::{ChatOptions, LlamaChat, LlamaReply, MAX_EVENTS};
 use runtime_support::*;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
@@ -22,22 +22,19 @@ struct Gate {
     go: SyncSender<()>,
     /// Whether a decode is waiting.
     held: Cell<bool>,
-    _alone: MutexGuard<'static, ()>,
 }
 
 /// The owner thread's side of the gate.
 static GATE: Mutex<Option<(SyncSender<()>, Receiver<()>)>> = Mutex::new(None);
 
 impl Gate {
-    /// Closes the gate. Tests that use it run one after the other.
-    fn close() -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
+    /// Closes the gate to every owner thread there is.
+    fn close(_: &Alone) -> Self {
         static SUBSCRIBED: OnceLock<()> = OnceLock::new();
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         SUBSCRIBED.get_or_init(|| tracing::subscriber::set_global_default(Watch).unwrap());
         let ((arrive, at), (go, gone)) = (sync_channel(0), sync_channel(0));
         *GATE.lock().unwrap() = Some((arrive, gone));
-        Self { at, go, held: Cell::new(false), _alone }
+        Self { at, go, held: Cell::new(false) }
     }
 
     /// Lets `count` decodes through and returns when the next one is about to begin.
@@ -52,16 +49,21 @@ impl Gate {
     }
 
     /// Lets the decode that is waiting begin, and all that follow.
-    fn open(self) -> MutexGuard<'static, ()> {
+    fn open(self) {
         self.go.send(()).unwrap();
         // The owner thread holds the lock only while it waits at the gate; it finds it gone.
         drop((self.at, self.go));
-        self._alone
     }
+}
 
-    /// Just keeps other tests from closing it.
-    fn leave_open(self) -> MutexGuard<'static, ()> {
-        self._alone
+/// Held by each test from before its model is there until after that is gone: the gate would stop,
+/// and count, the decodes of any other.
+struct Alone(#[allow(dead_code, reason = "held for its drop")] MutexGuard<'static, ()>);
+
+impl Alone {
+    fn wait() -> Self {
+        static ALONE: Mutex<()> = Mutex::new(());
+        Self(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -99,8 +101,9 @@ fn take_ready(reply: &mut LlamaReply) -> Vec<Event<Vec<u8>>> {
 /// it would have said alone.
 #[test]
 fn a_companion_in_mid_reply_yields() {
+    let alone = Alone::wait();
     let Some(chat) = chat(512, 64) else { return };
-    let gate = Gate::close();
+    let gate = Gate::close(&alone);
     let prompt = counting(chat.model());
     let mut companion = chat.start(request(ModelRole::Inferrer, &prompt, 24)).unwrap();
     // The prompt and nine of its tokens are decoded, the tenth is about to be.
@@ -112,20 +115,20 @@ fn a_companion_in_mid_reply_yields() {
     gate.pass(2);
     assert_eq!(take_ready(&mut main).len(), 3, "the main role has finished");
     assert_eq!(take_ready(&mut companion), vec![], "the companion said nothing meanwhile");
-    let alone = gate.open();
+    gate.open();
     let finished = drain_after(&mut companion, seen).unwrap();
     assert_eq!((finished.reused, finished.prefilled as usize), (0, prompt.len()));
     let undisturbed = run(&chat, request(ModelRole::Inferrer, &prompt, 24)).unwrap();
     assert_eq!(finished.text(), undisturbed.text());
     assert_eq!(finished.tokens.len(), 24);
-    drop(alone);
 }
 
 /// A companion that is still reading its prompt yields as well, and reads nothing twice.
 #[test]
 fn a_companion_in_prefill_yields() {
+    let alone = Alone::wait();
     let Some(chat) = chat(1_024, 64) else { return };
-    let gate = Gate::close();
+    let gate = Gate::close(&alone);
     let long = prose(chat.model(), "A report on everything that was found in the attic:", 400);
     let mut companion = chat.start(request(ModelRole::Compactor, &long, 2)).unwrap();
     gate.pass(3);
@@ -133,34 +136,34 @@ fn a_companion_in_prefill_yields() {
     gate.pass(2);
     assert_eq!(take_ready(&mut main).len(), 3, "the main role has finished");
     assert_eq!(take_ready(&mut companion), vec![]);
-    let alone = gate.open();
+    gate.open();
     let finished = drain(&mut companion).unwrap();
     assert_eq!((finished.reused, finished.prefilled), (0, 400));
-    drop(alone);
 }
 
 /// A cancelled prefill keeps what was finished: the same prompt goes on from there.
 #[test]
 fn a_cancelled_prefill_is_resumed() {
+    let alone = Alone::wait();
     let Some(chat) = chat(1_024, 64) else { return };
-    let gate = Gate::close();
+    let gate = Gate::close(&alone);
     let prompt = prose(chat.model(), "He climbed the stairs to the attic", 400);
     let mut reply = chat.start(request(ModelRole::Main, &prompt, 4)).unwrap();
     gate.pass(3);
     reply.cancel();
-    let alone = gate.open();
+    gate.open();
     let cancelled = drain(&mut reply).unwrap();
     assert_eq!((cancelled.finish, cancelled.tokens.len()), (Finish::Cancelled, 0));
     assert_eq!((cancelled.reused, cancelled.prefilled), (0, 3 * 64), "what was done is told");
     let again = run(&chat, request(ModelRole::Main, &prompt, 1)).unwrap();
     assert_eq!((again.reused, again.prefilled), (3 * 64, 400 - 3 * 64));
-    drop(alone);
 }
 
 /// Wherever in a decode a cancellation falls, whole micro-batches stay, and what is decoded after
 /// them gives the logits of an undisturbed prefill, up to rounding.
 #[test]
 fn an_interrupted_decode_keeps_whole_micro_batches() {
+    let alone = Alone::wait();
     let Some(model) = starter() else { return };
     let small = ChatOptions { n_ubatch: 16, ..options(512, 400) };
     let chat = LlamaChat::spawn(model.clone(), small).unwrap();
@@ -168,10 +171,10 @@ fn an_interrupted_decode_keeps_whole_micro_batches() {
     let clean = chat.next_logits(ModelRole::Main, &prompt).unwrap();
     for wait in [100, 3_000] {
         run(&chat, request(ModelRole::Main, &counting(&model), 1)).unwrap();
-        let gate = Gate::close();
+        let gate = Gate::close(&alone);
         let mut reply = chat.start(request(ModelRole::Main, &prompt, 1)).unwrap();
         gate.pass(0);
-        let alone = gate.open();
+        gate.open();
         for _ in 0..wait {
             std::thread::yield_now();
         }
@@ -184,15 +187,14 @@ fn an_interrupted_decode_keeps_whole_micro_batches() {
         assert!(!cancelled || again.reused.is_multiple_of(16), "{}", again.reused);
         let after = chat.next_logits(ModelRole::Main, &prompt).unwrap();
         assert_eq!(likeliest(&after), likeliest(&clean));
-        drop(alone);
     }
 }
 
 /// Both companions can wait at once; each finishes, and neither holds up the main role.
 #[test]
 fn companions_and_main_share_the_cache() {
+    let _alone = Alone::wait();
     let Some(chat) = chat(1_024, 64) else { return };
-    let _alone = Gate::close().leave_open();
     let model = chat.model();
     let conversation = prose(model, "<|im_start|>user\nListen:", 200);
     run(&chat, request(ModelRole::Main, &conversation, 1)).unwrap();
@@ -211,11 +213,57 @@ fn companions_and_main_share_the_cache() {
     }
 }
 
+/// Decodes it takes a reply to be as far ahead of its reader as it may be: the first brings two
+/// events.
+const AHEAD: usize = MAX_EVENTS - 1;
+
+/// A main request whose reader was behind doesn't push out the one that took its place meanwhile.
+#[test]
+fn two_main_requests_do_not_take_turns() {
+    let alone = Alone::wait();
+    let Some(chat) = chat(512, 64) else { return };
+    let gate = Gate::close(&alone);
+    let prompt = counting(chat.model());
+    let mut slow = chat.start(request(ModelRole::Main, &prompt, 100)).unwrap();
+    let mut next = chat.start(request(ModelRole::Main, &prompt[4..], 20)).unwrap();
+    gate.pass(AHEAD);
+    let mut seen: Vec<_> = (0..40).map_while(|_| ready_event(&mut slow)).collect();
+    assert_eq!((seen.len(), take_ready(&mut next).len()), (40, 0));
+    gate.pass(20);
+    let events = take_ready(&mut next);
+    assert_eq!(events.last(), Some(&Event::Finished(Finish::Length)), "{}", events.len());
+    gate.open();
+    seen.extend(take_ready(&mut slow));
+    let finished = drain_after(&mut slow, seen).unwrap();
+    assert_eq!((finished.tokens.len(), finished.finish), (100, Finish::Length));
+}
+
+/// A companion that began while the main role waited for its reader yields when that goes on.
+#[test]
+fn a_companion_yields_to_a_reader_that_caught_up() {
+    let alone = Alone::wait();
+    let Some(chat) = chat(1_024, 64) else { return };
+    let gate = Gate::close(&alone);
+    let mut main = chat.start(request(ModelRole::Main, &counting(chat.model()), 100)).unwrap();
+    let long = prose(chat.model(), "A report on everything that was found in the attic:", 400);
+    let mut companion = chat.start(request(ModelRole::Compactor, &long, 2)).unwrap();
+    gate.pass(AHEAD);
+    // The companion's first decode is about to begin.
+    let events = (0..40).map_while(|_| ready_event(&mut main)).count();
+    assert_eq!(events, 40);
+    gate.pass(1);
+    companion.cancel();
+    gate.open();
+    let cancelled = drain(&mut companion).unwrap();
+    assert_eq!((cancelled.finish, cancelled.prefilled), (Finish::Cancelled, 0), "not a chunk");
+    drop(main);
+}
+
 /// Requests for the main role are answered in the order they came.
 #[test]
 fn main_requests_keep_their_order() {
+    let _alone = Alone::wait();
     let Some(chat) = chat(512, 64) else { return };
-    let _alone = Gate::close().leave_open();
     let prompt = counting(chat.model());
     let mut first = chat.start(request(ModelRole::Main, &prompt, 20)).unwrap();
     let mut second = chat.start(request(ModelRole::Main, &prompt, 1)).unwrap();
