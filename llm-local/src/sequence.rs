@@ -101,11 +101,12 @@ impl<'m> Cache<'m> {
     ///
     /// A companion's sequence takes a copy of the main one when that holds more of the prefix.
     pub(crate) fn adopt(&mut self, seq: Seq, tokens: &[LlamaToken]) -> usize {
-        let own = self.common(seq, tokens);
         let main = if seq.is_main() { 0 } else { self.common(Seq::MAIN, tokens) };
-        if main > own && self.fork(seq, main) {
+        if main > self.common(seq, tokens) && self.fork(seq, main) {
             return main;
         }
+        // Counted again, since a fork that fails may have given up what there was.
+        let own = self.common(seq, tokens);
         if own < self.held[seq.0].len() && !self.trim(seq, own) {
             tracing::info!(
                 lost = own,
