@@ -8,7 +8,7 @@ use garret_llm::{Backend, LlamaChat, Model, ModelOptions};
 use runtime_support::*;
 
 /// Issue llama.cpp#21831 and its kin: after a rollback deeper than the window the logits are those
-/// of a fresh context, up to rounding.
+/// of a fresh context, up to rounding; and what comes before the rollback isn't decoded again.
 #[test]
 fn a_deep_rollback_gives_the_logits_of_a_fresh_context() {
     let Some(path) = find(SLIDING) else { return };
@@ -21,6 +21,9 @@ fn a_deep_rollback_gives_the_logits_of_a_fresh_context() {
     let mut short = long[..256].to_vec();
     short.extend(tokens(&model, " And then the capital of France, which is"));
     assert!(short.len() + window < long.len() + 64, "the rollback must be deep");
+    let changed = short.iter().zip(&long).take_while(|(a, b)| a == b).count();
+    let reply = run(&used, request(ModelRole::Main, &short, 1)).unwrap();
+    assert_eq!((reply.reused as usize, reply.prefilled as usize), (changed, short.len() - changed));
     let after = used.next_logits(ModelRole::Main, &short).unwrap();
     let clean = fresh.next_logits(ModelRole::Main, &short).unwrap();
     assert_eq!(likeliest(&after), likeliest(&clean));
