@@ -20,6 +20,9 @@
 //! reply again would then differ from what the cache holds, from that point on. The ids are used
 //! only for the model (by the SHA-256 of its file) that generated them.
 //!
+//! A reply in which the model generated a control token is kept as text alone: put back by its ids,
+//! that token would be structure in every later prompt, though nobody sees it.
+//!
 //! # Why does an unanswered message get a note in place of a reply?
 //!
 //! After a power cut a message may have no reply. Many templates refuse two user messages in a row,
