@@ -18,8 +18,9 @@
 //! plain text (`[INST]` of the first Mistral models) can be spelled by content; no tokenizer
 //! setting tells them apart. Time in a template is fixed when it is compiled: a clock in the
 //! prefix would make every turn a new prompt. Work and memory of a hostile template are bounded by
-//! fuel, with one hole: minijinja 3.1 joins lists without charging for it, so a template that
-//! doubles a list some seventy times in a loop can still hang the process.
+//! fuel, and time by patience, with one hole: minijinja 3.1 joins lists without charging for it. A
+//! template that doubles one some seventy times is refused after 10 s, but the thread that works on
+//! it stays behind, busy until the process ends.
 
 use garret_core::prompt::Role;
 use jiff::civil::DateTime;

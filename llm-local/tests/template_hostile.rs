@@ -9,8 +9,13 @@
 
 use std::fmt::Write;
 
+use garret_core::prompt::Role;
 use garret_llm::template::{ChatTemplate, TemplateError};
 use garret_llm::vocab::Specials;
+
+mod template_support;
+
+use template_support::{joined, turn};
 
 fn refused(source: &str) -> TemplateError {
     let shown: String = source.chars().take(80).collect();
@@ -43,6 +48,12 @@ fn huge_output_is_never_made() {
         "{% set ns = namespace(x='x') %}{% for i in range(99) %}{% set ns.x = ns.x.replace('x', 'xxxxxxxxxx') %}{% endfor %}",
         "{{ ('%999999999d' | format(1)) }}",
         "{{ strftime_now('%A' * 100000000) }}",
+        "{{ '{:>2000000000}'.format(1) | length }}",
+        "{{ '{0:*^99999999999999999999}'.format(1) | length }}",
+        "{{ '{:.1001f}'.format(1.5) | length }}",
+        "{{ [[[[1]]]] | tojson(indent=500000000) | length }}",
+        "{{ [[[[1]]]] | tojson(17) | length }}",
+        "{% set ns = namespace(all=[]) %}{% for i in range(99999) %}{% set ns.all = ns.all + [range(99999) | list | tojson] %}{% endfor %}",
     ] {
         refused(source);
     }
@@ -96,4 +107,30 @@ fn a_source_beyond_all_measure_is_refused() {
 fn padded_times_stay_small() {
     let source = "{{ strftime_now('%999999999Y') }}";
     refused(source);
+}
+
+#[test]
+fn work_that_costs_no_fuel_is_given_up_on() {
+    let doubled = "{% set ns = namespace(all=[0]) %}{% for i in range(70) %}\
+                   {% set ns.all = ns.all + ns.all %}{% endfor %}{{ ns.all | length }}";
+    let error = refused(doubled);
+    assert!(error.to_string().contains("too long"), "{error}");
+}
+
+#[test]
+fn formats_and_json_of_a_usual_size_are_made() {
+    for (expression, expected) in [
+        ("'{:>4}|{}-2024'.format(1, 2)", "   1|2-2024"),
+        ("{'a': [1]} | tojson", r#"{"a": [1]}"#),
+        ("[1] | tojson(indent=2)", "[\n  1\n]"),
+        ("[1] | tojson(4)", "[\n    1\n]"),
+        ("[1] | tojson(indent=none)", "[1]"),
+    ] {
+        let source = format!(
+            "{{{{ {expression} }}}}{{% for m in messages %}}{{{{ m.content }}}}{{% endfor %}}"
+        );
+        let template = ChatTemplate::compile(&source, &Specials::default()).unwrap();
+        let segments = template.render(&[turn(Role::User, "!")], true).unwrap();
+        assert_eq!(joined(&segments), format!("{expected}!"));
+    }
 }

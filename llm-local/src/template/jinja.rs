@@ -1,14 +1,18 @@
 //! The template engine, with its bounds, and the placeholders that keep content out of it.
+//!
+//! Fuel bounds what a template may do, but not every operation is charged for in full. So parsing
+//! and each rendering have a thread of their own, which is left behind when it takes too long.
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
 use garret_core::prompt::Role;
 use jiff::civil::DateTime;
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::Value;
-use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, context};
+use minijinja::value::{Kwargs, Value};
+use minijinja::{AutoEscape, Environment, Error, ErrorKind, State, UndefinedBehavior, context};
 
 use super::{Segment, TemplateError, Turn};
 use crate::vocab::Specials;
@@ -23,7 +27,9 @@ pub(super) struct Slot {
 /// A compiled template and what it may refer to.
 #[derive(Debug)]
 pub(super) struct Jinja {
-    environment: Environment<'static>,
+    environment: Arc<Environment<'static>>,
+    /// Whether a rendering was left behind; there are no more after it.
+    hung: AtomicBool,
     bos: String,
     eos: String,
     /// Start of every placeholder; the source doesn't contain it.
@@ -46,7 +52,8 @@ impl Jinja {
             token.as_ref().map(|(_, text)| text.clone()).unwrap_or_default()
         };
         Ok(Self {
-            environment,
+            environment: Arc::new(environment),
+            hung: AtomicBool::new(false),
             bos: spelling(&specials.bos),
             eos: spelling(&specials.eos),
             mark: unused_mark(source),
@@ -106,7 +113,10 @@ impl Jinja {
     }
 
     fn run(&self, messages: Vec<Value>, reply_follows: bool) -> Result<String, TemplateError> {
-        let refused = |error: Error| TemplateError::Refused { message: describe(&error) };
+        let refused = |message: String| TemplateError::Refused { message };
+        if self.hung.load(Ordering::Relaxed) {
+            return Err(refused(NoAnswer::TooLong.to_string()));
+        }
         let context = context! {
             messages,
             add_generation_prompt => reply_follows,
@@ -115,8 +125,17 @@ impl Jinja {
             tools => (),
             documents => (),
         };
-        let template = self.environment.get_template(NAME).map_err(refused)?;
-        template.render(context).map_err(refused)
+        let environment = self.environment.clone();
+        let rendered = with_patience(STACK_BYTES, move || {
+            environment.get_template(NAME).and_then(|template| template.render(context))
+        });
+        match rendered {
+            Ok(text) => text.map_err(|error| refused(describe(&error))),
+            Err(error) => {
+                self.hung.fetch_or(matches!(error, NoAnswer::TooLong), Ordering::Relaxed);
+                Err(refused(error.to_string()))
+            }
+        }
     }
 
     fn take_apart<'a>(&self, text: &str, turns: &[Turn<'a>]) -> Vec<Segment<'a>> {
@@ -156,7 +175,8 @@ fn environment(now: DateTime) -> Result<Environment<'static>, Error> {
     environment.set_recursion_limit(RECURSION_LIMIT);
     environment.set_debug(false);
     environment.set_fuel(Some(FUEL));
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.set_unknown_method_callback(method);
+    environment.add_filter("tojson", to_json);
     environment.add_function("raise_exception", |message: String| -> Result<String, Error> {
         Err(Error::new(ErrorKind::InvalidOperation, message))
     });
@@ -167,25 +187,91 @@ fn environment(now: DateTime) -> Result<Environment<'static>, Error> {
     Ok(environment)
 }
 
+/// Why there is no answer from a thread.
+#[derive(Debug, thiserror::Error)]
+enum NoAnswer {
+    #[error("it takes too long")]
+    TooLong,
+    #[error("the template engine failed")]
+    Panicked,
+    #[error("there is no thread for it: {0}")]
+    NoThread(#[from] std::io::Error),
+}
+
+/// Does `work` on a thread with a stack of its own. One that takes too long is left behind; nobody
+/// listens when it ends.
+fn with_patience<T: Send + 'static>(
+    stack_bytes: usize,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, NoAnswer> {
+    let (sender, done) = mpsc::sync_channel(1);
+    thread::Builder::new().stack_size(stack_bytes).spawn(move || {
+        let _ = sender.send(work());
+    })?;
+    done.recv_timeout(PATIENCE).map_err(|error| match error {
+        mpsc::RecvTimeoutError::Timeout => NoAnswer::TooLong,
+        mpsc::RecvTimeoutError::Disconnected => NoAnswer::Panicked,
+    })
+}
+
 /// Parses `source` on a stack that its deepest nesting can't exhaust, and gives up on it after a
 /// while: the parser follows `not not not ...` one call for each without a limit, and folds
-/// `- - - ...` in quadratic time. A parser given up on ends by itself later.
+/// `- - - ...` in quadratic time.
 fn add_template(
     mut environment: Environment<'static>,
     source: String,
 ) -> Result<Environment<'static>, TemplateError> {
-    let stack_bytes = PARSER_STACK_BYTES + source.len() * PARSER_STACK_PER_BYTE;
-    let failed = |what: &str| TemplateError::Syntax { message: what.to_owned() };
-    let (sender, parsed) = mpsc::sync_channel(1);
-    let parser = thread::Builder::new().stack_size(stack_bytes).spawn(move || {
-        let added = environment.add_template_owned(NAME, source);
-        // Nobody listens when it took too long.
-        let _ = sender.send(added.map(|()| environment));
+    let stack_bytes = STACK_BYTES + source.len() * PARSER_STACK_PER_BYTE;
+    let parsed = with_patience(stack_bytes, move || {
+        environment.add_template_owned(NAME, source).map(|()| environment)
     });
-    parser.map_err(|error| failed(&format!("no thread to parse it on: {error}")))?;
-    let parsed =
-        parsed.recv_timeout(PARSER_PATIENCE).map_err(|_| failed("parsing takes too long"))?;
+    let parsed = parsed.map_err(|error| TemplateError::Syntax { message: error.to_string() })?;
     parsed.map_err(|error| syntax(&error))
+}
+
+/// Methods of Python's types, less widths that the engine would believe.
+fn method(
+    state: &mut State<'_, '_>,
+    value: &Value,
+    name: &str,
+    args: &[Value],
+) -> Result<Value, Error> {
+    if name == "format" && value.as_str().is_some_and(has_huge_field) {
+        return Err(Error::new(ErrorKind::InvalidOperation, "a format has a huge number in it"));
+    }
+    minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)
+}
+
+/// Whether a replacement field of `format`, such as `{:>8}`, has a number above [`MAX_WIDTH`].
+fn has_huge_field(format: &str) -> bool {
+    let fields = format.split('{').skip(1).filter_map(|field| field.split('}').next());
+    let mut numbers = fields.flat_map(|field| field.split(|c: char| !c.is_ascii_digit()));
+    numbers.any(|number| {
+        !number.is_empty() && !number.parse::<u32>().is_ok_and(|width| width <= MAX_WIDTH)
+    })
+}
+
+/// The engine's `tojson`, less indents that it would believe.
+fn to_json(
+    state: &State<'_, '_>,
+    value: &Value,
+    indent: Option<Value>,
+    named: Kwargs,
+) -> Result<Value, Error> {
+    let indent = match indent {
+        Some(indent) => Some(indent),
+        None => named.get::<Option<Value>>("indent")?,
+    };
+    let is_huge = |indent: &Value| {
+        indent.is_number() && indent.as_usize().is_none_or(|indent| indent > MAX_INDENT)
+    };
+    if indent.as_ref().is_some_and(is_huge) {
+        return Err(Error::new(ErrorKind::InvalidOperation, "tojson is to indent too far"));
+    }
+    let json = minijinja::filters::tojson(value, indent, named)?;
+    let bytes = json.as_str().map_or(0, str::len);
+    state.consume_fuel(u64::try_from(bytes / BYTES_PER_FUEL).unwrap_or(u64::MAX))?;
+    Ok(json)
 }
 
 /// Replaces the `generation` blocks that training templates mark replies with, and that change
@@ -245,9 +331,10 @@ const MARK_END: char = 'x';
 const BLANK_LINE: &str = "\n\n";
 /// Largest source; the templates of published models have less than 20 KiB.
 const MAX_SOURCE_BYTES: usize = 1 << 16;
-/// How long parsing may take; real templates take milliseconds.
-const PARSER_PATIENCE: Duration = Duration::from_secs(10);
-const PARSER_STACK_BYTES: usize = 2 << 20;
+/// How long parsing or one rendering may take; with real templates they take milliseconds.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Stack of a rendering, and of a parser before its source is counted.
+const STACK_BYTES: usize = 2 << 20;
 /// Stack for each byte of source; one byte can be one level of nesting.
 const PARSER_STACK_PER_BYTE: usize = 4 << 10;
 /// Depth of nested blocks and calls; real templates stay below 20, and a macro counts several.
@@ -255,3 +342,9 @@ const RECURSION_LIMIT: usize = 120;
 /// What one rendering may spend: one unit for an instruction or for 64 bytes made, so this bounds
 /// memory as well (64 MB). Real templates use below 1,000, and 100 per message.
 const FUEL: u64 = 1_000_000;
+/// Bytes that one unit of fuel pays for.
+const BYTES_PER_FUEL: usize = 64;
+/// Largest number in a field of `format`.
+const MAX_WIDTH: u32 = 1_000;
+/// Deepest indent of one level of JSON.
+const MAX_INDENT: usize = 16;
