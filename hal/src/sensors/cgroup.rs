@@ -7,7 +7,8 @@ use crate::tree::Tree;
 pub(super) struct Limit {
     /// The most it may use.
     pub(super) max: u64,
-    /// What it uses now, without the file cache that the kernel would drop first.
+    /// What it uses now, without what the kernel would drop before it ran out: file cache and its
+    /// own caches, such as that of directory entries.
     pub(super) in_use: u64,
 }
 
@@ -39,8 +40,8 @@ struct Version {
     mount: &'static str,
     max: &'static str,
     current: &'static str,
-    /// The line of `memory.stat` that counts file cache not used lately.
-    reclaimable: &'static str,
+    /// The lines of `memory.stat` that count what can be dropped.
+    reclaimable: &'static [&'static str],
 }
 
 impl Version {
@@ -52,8 +53,9 @@ impl Version {
         let read = |name: &str| tree.read(&format!("{}{level}/{name}", self.mount));
         let max = number(&read(self.max)?)?;
         let current = number(&read(self.current)?)?;
-        let reclaimable = stat(&read("memory.stat").unwrap_or_default(), self.reclaimable);
-        Some(Limit { max, in_use: current.saturating_sub(reclaimable.unwrap_or(0)) })
+        let counts = read("memory.stat").unwrap_or_default();
+        let droppable = self.reclaimable.iter().filter_map(|name| stat(&counts, name));
+        Some(Limit { max, in_use: droppable.fold(current, u64::saturating_sub) })
     }
 }
 
@@ -82,14 +84,14 @@ const V2: Version = Version {
     mount: "/sys/fs/cgroup",
     max: "memory.max",
     current: "memory.current",
-    reclaimable: "inactive_file",
+    reclaimable: &["active_file", "inactive_file", "slab_reclaimable"],
 };
 
 const V1: Version = Version {
     mount: "/sys/fs/cgroup/memory",
     max: "memory.limit_in_bytes",
     current: "memory.usage_in_bytes",
-    reclaimable: "total_inactive_file",
+    reclaimable: &["total_active_file", "total_inactive_file"],
 };
 
 #[cfg(test)]

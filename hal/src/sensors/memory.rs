@@ -76,14 +76,18 @@ mod tests {
     }
 
     #[test]
-    fn a_version_2_limit_counts_without_reclaimable_cache() {
+    fn a_version_2_limit_counts_without_what_can_be_dropped() {
         let files = [
             ("/proc/self/cgroup", "0::/app\n"),
             ("/sys/fs/cgroup/app/memory.max", "536870912\n"),
             ("/sys/fs/cgroup/app/memory.current", "314572800\n"),
-            ("/sys/fs/cgroup/app/memory.stat", "anon 1\ninactive_file 104857600\nactive_file 5\n"),
+            (
+                "/sys/fs/cgroup/app/memory.stat",
+                "anon 1\ninactive_file 104857600\n\
+                active_file 52428800\nslab_reclaimable 1048576\nslab 2097152\n",
+            ),
         ];
-        let expected = Memory { total: 512 * MIB, available: 312 * MIB };
+        let expected = Memory { total: 512 * MIB, available: (312 + 50 + 1) * MIB };
         assert_eq!(memory(&files), Some(expected));
     }
 
@@ -121,10 +125,14 @@ mod tests {
                 ("/proc/self/cgroup", groups),
                 ("/sys/fs/cgroup/memory/box/memory.limit_in_bytes", limit),
                 ("/sys/fs/cgroup/memory/box/memory.usage_in_bytes", "209715200\n"),
-                ("/sys/fs/cgroup/memory/box/memory.stat", "total_inactive_file 104857600\n"),
+                (
+                    "/sys/fs/cgroup/memory/box/memory.stat",
+                    "total_inactive_file 104857600\n\
+                    total_active_file 52428800\nactive_file 1\n",
+                ),
             ])
         };
-        let limited = Memory { total: 1024 * MIB, available: 924 * MIB };
+        let limited = Memory { total: 1024 * MIB, available: (924 + 50) * MIB };
         assert_eq!(with("1073741824\n"), Some(limited));
         assert_eq!(with("9223372036854771712\n"), Some(bare()));
     }
