@@ -100,12 +100,21 @@ fn is_ending(pid: u32) -> bool {
     if !cfg!(target_os = "linux") || !Path::new("/proc/self/stat").exists() {
         return false;
     }
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return true };
+    let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(stat) => stat,
+        Err(error) => return is_gone(&error),
+    };
     let mut fields = stat.rsplit(')').next().unwrap_or("").split_whitespace();
     let state = fields.next().unwrap_or("");
     let flags: u32 = fields.nth(5).and_then(|flags| flags.parse().ok()).unwrap_or(0);
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     ["Z", "X"].contains(&state) || flags & EXITING != 0 || kill_waits(&status)
+}
+
+/// Whether a refusal of `/proc/PID/stat` means that there is no such process: no such file, or one
+/// that lost its process after it was opened.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(ESRCH)
 }
 
 /// Whether SIGKILL is among the pending signals of a `/proc/PID/status`.
@@ -121,6 +130,8 @@ fn kill_waits(status: &str) -> bool {
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at it.
 const PAUSE: Duration = Duration::from_millis(10);
+/// "No such process" of Linux.
+const ESRCH: i32 = 3;
 /// `PF_EXITING` of a task's flags.
 const EXITING: u32 = 4;
 /// The bit of signal 9.
@@ -137,6 +148,14 @@ mod tests {
         let pid = child.id();
         child.wait().unwrap();
         assert!(is_ending(pid));
+    }
+
+    /// Under `hidepid`, or out of file descriptors, nothing is known of the owner.
+    #[test]
+    fn an_owner_that_cannot_be_looked_at_is_not_gone() {
+        let [eperm, enoent, eacces, emfile] = [1, 2, 13, 24].map(io::Error::from_raw_os_error);
+        assert!(is_gone(&enoent) && is_gone(&io::Error::from_raw_os_error(ESRCH)));
+        assert!(!is_gone(&eperm) && !is_gone(&eacces) && !is_gone(&emfile));
     }
 
     #[test]

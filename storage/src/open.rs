@@ -3,7 +3,7 @@
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
@@ -152,6 +152,36 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Makes the names on the way to a new store's file durable, down from the data directory's own:
+/// whoever made them may have died before that, so it's done even where all are there.
+///
+/// # Errors
+/// The directory that couldn't be synced, and why.
+pub(crate) fn sync_directories(file: &Path, data_dir: &Path) -> Result<(), (PathBuf, io::Error)> {
+    for directory in directories(file, data_dir) {
+        match sync_directory(directory) {
+            // One above the data directory that isn't ours to read: no way to sync it.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                tracing::debug!(path = %directory.display(), "can't be opened to be synced");
+            }
+            Err(error) => return Err((directory.to_owned(), error)),
+            Ok(()) => {}
+        }
+    }
+    Ok(())
+}
+
+/// Those that hold `file` or a directory on the way to it, up to the one that holds `data_dir`.
+fn directories<'a>(file: &'a Path, data_dir: &Path) -> Vec<&'a Path> {
+    let top = data_dir.parent().unwrap_or(data_dir);
+    let mut found: Vec<_> =
+        file.ancestors().skip(1).take_while(|directory| directory.starts_with(top)).collect();
+    for directory in found.iter_mut().filter(|directory| directory.as_os_str().is_empty()) {
+        *directory = Path::new(".");
+    }
+    found
+}
+
 fn sync_directory(path: &Path) -> io::Result<()> {
     match File::open(path)?.sync_all() {
         // A file system without such a call.
@@ -216,6 +246,11 @@ fn highest_activity(database: &Database) -> Result<u64, Fault> {
     Ok(highest)
 }
 
+/// Whether anything was ever stored on `medium`.
+pub(crate) fn is_new(medium: &dyn Medium) -> Result<bool, MediumError> {
+    Ok(matches!(create::classify(medium)?, Found::New | Found::Unfinished))
+}
+
 impl From<Fault> for Unopened {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
@@ -225,5 +260,36 @@ impl From<Fault> for Unopened {
 impl From<MediumError> for Unopened {
     fn from(error: MediumError) -> Self {
         Self::Fault(Fault::Medium(error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_names_from_the_data_directory_down_are_synced() {
+        let of = |file: &'static str, data_dir: &str| {
+            directories(Path::new(file), Path::new(data_dir))
+                .into_iter()
+                .map(|directory| directory.to_str().unwrap())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of("/v/data/n.redb", "/v/data"), ["/v/data", "/v"]);
+        assert_eq!(of("/v/d/a.d/b.d/n.redb", "/v/d"), ["/v/d/a.d/b.d", "/v/d/a.d", "/v/d", "/v"]);
+        assert_eq!(of("data/n.redb", "data"), ["data", "."]);
+        assert_eq!(of("n.redb", ""), ["."]);
+        assert_eq!(of("/n.redb", "/"), ["/"]);
+    }
+
+    /// Those of a killed process, too: whether they are there says nothing.
+    #[test]
+    fn a_directory_that_is_not_there_is_an_error() {
+        let root = tempfile::tempdir().unwrap();
+        let data = root.path().join("data");
+        let (path, _) = sync_directories(&data.join("n.redb"), &data).unwrap_err();
+        assert_eq!(path, data);
+        std::fs::create_dir(&data).unwrap();
+        sync_directories(&data.join("n.redb"), &data).unwrap();
     }
 }

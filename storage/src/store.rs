@@ -9,7 +9,7 @@ use garret_core::medium::{Medium, MediumError};
 use crate::error::{Fault, OpenError, ReadError, WriteError};
 use crate::lock::{Lock, LockError};
 use crate::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
-use crate::open::{Open, contain, explain, make_directory};
+use crate::open::{Open, contain, explain, is_new, make_directory, sync_directories};
 
 /// Most bytes that a text, a reply's token ids or a receipt can have.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -53,8 +53,12 @@ impl Store {
     ) -> Result<Self, OpenError> {
         let path = data_dir.join(file_name(namespace)?);
         let lock = lock(namespace, &path)?;
-        let medium = open_medium(&path)
-            .map_err(|source| OpenError::Medium { namespace: namespace.to_owned(), source })?;
+        let failed = |source| OpenError::Medium { namespace: namespace.to_owned(), source };
+        let medium = open_medium(&path).map_err(failed)?;
+        if is_new(&*medium).map_err(failed)? {
+            sync_directories(&path, data_dir)
+                .map_err(|(path, source)| OpenError::Directory { path, source })?;
+        }
         let mut store = Self::connect(namespace, medium)?;
         store.path = Some(path.clone());
         store.reopen = Some(Box::new(move || open_medium(&path)));

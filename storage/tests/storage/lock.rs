@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use garret_hal::media::FileMedium;
+use garret_hal::media::{FileMedium, RamMedium};
 use garret_storage::{OpenError, Store, file_name, namespaces};
 
 use crate::model::{NAMESPACE, Op, apply, id};
@@ -185,4 +185,19 @@ fn a_data_directory_that_is_a_file_is_refused_by_name() {
     std::fs::write(&dir, "x").unwrap();
     let error = open(&dir, NAMESPACE).unwrap_err();
     assert!(error.to_string().contains("occupied"), "{error}");
+}
+
+/// A new store's directories are synced even where an earlier process made them: here they vanish
+/// before that, which only who syncs them notices.
+#[test]
+fn the_directories_of_a_new_store_are_synced_whoever_made_them() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("data");
+    std::fs::create_dir(&dir).unwrap();
+    let gone = dir.clone();
+    let error = Store::open(&dir, NAMESPACE, move |_| {
+        std::fs::remove_dir_all(&gone).unwrap();
+        Ok(Box::new(RamMedium::new()))
+    });
+    assert!(matches!(error, Err(OpenError::Directory { path, .. }) if path == dir));
 }
