@@ -36,8 +36,8 @@
 //! write is there afterwards; one that was under way is there whole or not at all.
 //!
 //! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
-//! pages; a commit writes 25 to 41 KB to the device (2,000 turns of 100 bytes); listing reads
-//! every session's record; a delete leaves the bytes in free pages until they are used again; files
+//! pages; a commit writes about 40 to 46 KB to the device and syncs it twice (2,000 turns of 100
+//! bytes); listing reads every session's record; a delete leaves the bytes in free pages until they are used again; files
 //! shrink only where their end is free.
 
 #![forbid(unsafe_code)]

@@ -210,10 +210,11 @@ mod tests {
         let (id, at) =
             ("s".parse().unwrap(), WallTime { unix_ms: 0, confidence: Confidence::Good });
         assert_eq!(store.accept(&id, "one", at).unwrap(), 1);
-        let before = medium.snapshot();
+        let mut before = Vec::new();
         let error = store.writing(|open| -> Result<Result<(), _>, _> {
             let transaction = open.database.begin_write()?;
             transaction.open_table(crate::table::META)?.insert("half", b"done".as_slice())?;
+            before = medium.snapshot();
             panic!("as if in the database")
         });
         assert!(matches!(error, Err(WriteError::Engine(why)) if why == "as if in the database"));

@@ -200,6 +200,8 @@ fn numbers_of_damaged(
 
 fn begin(open: &Open) -> Result<WriteTransaction, Fault> {
     let mut transaction = open.database.begin_write()?;
+    // Else the first open after a crash reads every page, and refuses a store with any wrong one.
+    transaction.set_quick_repair(true);
     transaction
         .set_durability(Durability::Immediate)
         .map_err(|error| Fault::Engine(error.to_string()))?;

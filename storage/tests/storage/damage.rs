@@ -8,7 +8,7 @@ use redb::{
     TableDefinition,
 };
 
-use crate::model::{NAMESPACE, Op, apply, id, open, workload};
+use crate::model::{Answer, NAMESPACE, Op, apply, id, open, workload};
 
 /// The user's words, session by session.
 type Words = Vec<(SessionId, Vec<String>)>;
@@ -196,6 +196,24 @@ fn a_damaged_turn_is_named_and_the_rest_can_be_read() {
     assert_eq!(store.sessions().unwrap().len(), 2);
     apply(&store, &Op::Accept { session: 0, text: "still here?".to_owned(), ms: 0 }).unwrap();
     assert_eq!(seqs(1).unwrap(), vec![2, 3]);
+}
+
+/// After a crash as well; a repair that looked at every page would refuse the whole store.
+#[test]
+fn a_damaged_turn_stays_alone_after_a_crash() {
+    let medium = RamMedium::new();
+    let store = open(&medium);
+    for op in &workload()[..5] {
+        apply(&store, op).unwrap();
+    }
+    let mut image = medium.snapshot();
+    spoil(&mut image, b"My name is Ada", b'm');
+    let crashed = open(&RamMedium::from_bytes(image));
+    assert_eq!(crashed.damaged_turns(&id(0)).unwrap().len(), 1);
+    assert_eq!(crashed.with_turns(&id(0), 1, |turns| turns[0].seq).unwrap(), 2);
+    let next = Op::Accept { session: 0, text: "and now?".to_owned(), ms: 0 };
+    assert_eq!(apply(&crashed, &next).unwrap(), Answer::Accepted(3));
+    drop(store);
 }
 
 #[test]
