@@ -118,7 +118,7 @@ impl Model {
     }
 
     /// Whether (some) layers keep a running state in place of keys and values. Such a state can't
-    /// be taken back, so a changed prompt is decoded from its start.
+    /// be taken back, so a changed prompt is decoded from its start, and a decode isn't interrupted.
     pub fn recurrent(&self) -> bool {
         self.facts.recurrent
     }

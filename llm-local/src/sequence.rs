@@ -245,11 +245,8 @@ impl<'m> Cache<'m> {
     }
 
     /// Sets the record of `seq` from the context after an interrupted decode; returns its length.
+    /// Recurrent models are never interrupted.
     fn recount(&mut self, seq: Seq) -> usize {
-        if self.recurrent {
-            self.drop_sequence(seq);
-            return 0;
-        }
         let last = self.context.kv_cache_seq_pos_max(seq.signed());
         let length = usize::try_from(last + 1).unwrap_or(0);
         self.held[seq.0].truncate(length);

@@ -10,7 +10,9 @@
 //! after the last finished micro-batch; and nothing has to be saved or restored.
 //!
 //! A decode is interrupted (between two operations of its graph, on a CPU) when the request is
-//! cancelled, when a main request comes while a companion runs, and at the end.
+//! cancelled, when a main request comes (or goes on, its reader having caught up) while a companion
+//! runs, and at the end. Only a model with a running state finishes its decode: a half updated state
+//! is worth nothing, and all that led to it would be lost.
 
 use std::ffi::c_void;
 use std::num::NonZeroU32;
@@ -322,8 +324,10 @@ fn context<'m>(
         .with_flash_attention_policy(flash)
         .with_no_perf(true);
     let raw = raw_params(&mut params);
-    raw.abort_callback = Some(interrupted);
-    raw.abort_callback_data = std::ptr::from_ref(interrupt).cast_mut().cast();
+    if !model.recurrent() {
+        raw.abort_callback = Some(interrupted);
+        raw.abort_callback_data = std::ptr::from_ref(interrupt).cast_mut().cast();
+    }
     // Only the last token of a chunk ever has logits; room for all would take a vocabulary's width
     // of memory per token of a micro-batch.
     raw.n_outputs_max = SEQUENCES as u32;

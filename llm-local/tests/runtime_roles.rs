@@ -4,6 +4,8 @@
 //! it is held there while a test does its worst.
 #![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "gguf_support/mod.rs"]
+mod gguf_support;
 mod runtime_support;
 
 use std::cell::Cell;
@@ -11,7 +13,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply};
-use garret_llm::{ChatOptions, LlamaChat, LlamaReply, MAX_EVENTS};
+use garret_core::token::Token;
+use garret_llm::{Backend, ChatOptions, LlamaChat, LlamaReply, MAX_EVENTS, Model, ModelOptions};
+use gguf_support::Writer;
 use runtime_support::*;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
@@ -141,6 +145,26 @@ fn a_companion_in_prefill_yields() {
     assert_eq!((finished.reused, finished.prefilled), (0, 400));
 }
 
+/// A companion whose half-read prompt is pushed out reads it again, but reports no token twice.
+#[test]
+fn a_companion_that_starts_over_counts_each_token_once() {
+    let alone = Alone::wait();
+    let Some(chat) = chat(512, 64) else { return };
+    let gate = Gate::close(&alone);
+    let long = prose(chat.model(), "A report on everything that was found in the attic:", 300);
+    let mut companion = chat.start(request(ModelRole::Compactor, &long, 2)).unwrap();
+    gate.pass(3);
+    let large = prose(chat.model(), "The main role needs room:", 400);
+    let mains = [&large[..], &counting(chat.model())];
+    let mut mains = mains.map(|prompt| chat.start(request(ModelRole::Main, prompt, 1)).unwrap());
+    gate.open();
+    for main in &mut mains {
+        drain(main).unwrap();
+    }
+    let finished = drain(&mut companion).unwrap();
+    assert_eq!((finished.reused, finished.prefilled), (0, 300));
+}
+
 /// A cancelled prefill keeps what was finished: the same prompt goes on from there.
 #[test]
 fn a_cancelled_prefill_is_resumed() {
@@ -188,6 +212,69 @@ fn an_interrupted_decode_keeps_whole_micro_batches() {
         let after = chat.next_logits(ModelRole::Main, &prompt).unwrap();
         assert_eq!(likeliest(&after), likeliest(&clean));
     }
+}
+
+/// A tiny Mamba that says nothing of interest: all of its weights are 0.
+fn recurrent() -> Writer {
+    let bytes: Vec<String> = (0..=255).map(|byte| format!("<0x{byte:02X}>")).collect();
+    let words = ["<unk>", "<s>", "</s>"].into_iter().chain(bytes.iter().map(String::as_str));
+    let words: Vec<&str> = words.collect();
+    let vocab = words.len() as u64;
+    let scores = [gguf_support::array(6, vocab), vec![0; 4 * words.len()]].concat();
+    let file = Writer::default()
+        .text("general.architecture", "mamba")
+        .u32("mamba.context_length", 1_024)
+        .u32("mamba.embedding_length", 8)
+        .u32("mamba.feed_forward_length", 0)
+        .u32("mamba.attention.head_count", 0)
+        .u32("mamba.block_count", 1)
+        .u32("mamba.ssm.conv_kernel", 4)
+        .u32("mamba.ssm.inner_size", 16)
+        .u32("mamba.ssm.state_size", 4)
+        .u32("mamba.ssm.time_step_rank", 1)
+        .pair("mamba.attention.layer_norm_rms_epsilon", 6, &1e-5_f32.to_le_bytes())
+        .text("tokenizer.ggml.model", "llama")
+        .texts("tokenizer.ggml.tokens", &words)
+        .pair("tokenizer.ggml.scores", 9, &scores);
+    let tensors: [(&str, &[u64]); 12] = [
+        ("token_embd.weight", &[8, vocab]),
+        ("output_norm.weight", &[8]),
+        ("blk.0.attn_norm.weight", &[8]),
+        ("blk.0.ssm_in.weight", &[8, 32]),
+        ("blk.0.ssm_conv1d.weight", &[4, 16]),
+        ("blk.0.ssm_conv1d.bias", &[16]),
+        ("blk.0.ssm_x.weight", &[16, 9]),
+        ("blk.0.ssm_dt.weight", &[1, 16]),
+        ("blk.0.ssm_dt.bias", &[16]),
+        ("blk.0.ssm_a", &[4, 16]),
+        ("blk.0.ssm_d", &[16]),
+        ("blk.0.ssm_out.weight", &[16, 8]),
+    ];
+    tensors.into_iter().fold(file, |file, (name, shape)| {
+        file.tensor(name, shape, 0, 4 * shape.iter().product::<u64>())
+    })
+}
+
+/// A running state that is half updated is worth nothing, so such a model ends the decode it is in
+/// and keeps all of it.
+#[test]
+fn a_cancelled_prefill_of_a_recurrent_model_is_resumed() {
+    let alone = Alone::wait();
+    let dir = tempfile::tempdir().unwrap();
+    let path = recurrent().write(&dir.path().join("mamba.gguf"));
+    let model = Model::load(Backend::start().unwrap(), &path, ModelOptions::default()).unwrap();
+    assert!(model.recurrent());
+    let chat = LlamaChat::spawn(model, options(512, 64)).unwrap();
+    let gate = Gate::close(&alone);
+    let prompt: Vec<_> = (0..400).map(|n| Token(3 + n % 100)).collect();
+    let mut reply = chat.start(request(ModelRole::Main, &prompt, 4)).unwrap();
+    gate.pass(3);
+    reply.cancel();
+    gate.open();
+    let cancelled = drain(&mut reply).unwrap();
+    assert_eq!((cancelled.finish, cancelled.prefilled), (Finish::Cancelled, 4 * 64));
+    let again = run(&chat, request(ModelRole::Main, &prompt, 1)).unwrap();
+    assert_eq!((again.reused, again.prefilled), (4 * 64, 400 - 4 * 64));
 }
 
 /// Both companions can wait at once; each finishes, and neither holds up the main role.
