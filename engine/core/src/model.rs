@@ -145,7 +145,8 @@ impl Finish {
 /// `Finished` once. A cancelled reply may go straight to `Finished`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<B> {
-    /// The prompt is in the cache; the first token comes next.
+    /// The prompt is in the cache and the first token comes next, or the reply was cancelled before
+    /// and this is how far it came.
     Prefilled {
         /// Prompt tokens that were in the cache already.
         reused: u32,

@@ -44,6 +44,9 @@ pub(super) fn list(store: &Store, current: Option<&SessionId>) -> Result<(), Box
     if sessions.is_empty() && current.is_none() {
         output::note("There are no conversations yet: `garret chat` begins one.");
     }
+    for id in store.damaged_sessions()? {
+        output::note(&format!("Conversation `{id}` is damaged: it can only be deleted."));
+    }
     for info in sessions {
         let mark = if current == Some(&info.id) { "* " } else { "  " };
         let turns = if info.turns == 1 { "turn" } else { "turns" };
@@ -55,10 +58,10 @@ pub(super) fn list(store: &Store, current: Option<&SessionId>) -> Result<(), Box
 
 /// Deletes a conversation and returns what the user said in it.
 pub(super) fn delete(store: &Store, id: &SessionId) -> Result<HashSet<String>, Box<dyn Error>> {
-    let said = match store.session(id)? {
-        Some(_) => store
+    let said = match store.session(id) {
+        Ok(Some(_)) => store
             .with_turns(id, 1, |turns| turns.iter().map(|turn| turn.user.to_owned()).collect())?,
-        None => HashSet::new(),
+        _ => HashSet::new(),
     };
     store.delete(id)?;
     Ok(said)
@@ -75,7 +78,11 @@ fn show(store: &Store, id: &SessionId, json: bool) -> Result<(), Box<dyn Error>>
                 accepted: when(turn.accepted_ms),
                 user: turn.user,
                 reply: turn.reply.as_ref().map(|reply| reply.text),
-                finish: turn.reply.as_ref().map(|reply| reply.finish.as_str()),
+                finish: match &turn.reply {
+                    Some(reply) => Some(reply.finish.as_str()),
+                    None if turn.reply_damaged => Some("damaged"),
+                    None => None,
+                },
             };
             if json { serde_json::to_string(&said) } else { Ok(said.for_people()) }
         });
@@ -83,6 +90,10 @@ fn show(store: &Store, id: &SessionId, json: bool) -> Result<(), Box<dyn Error>>
     })?;
     for line in lines? {
         if json { output::say_exactly(&line)? } else { output::say(&line)? }
+    }
+    for damaged in store.damaged_turns(id)?.iter().filter(|damaged| !damaged.only_reply) {
+        let lost = Lost { turn: damaged.seq, damaged: damaged.what };
+        if json { output::say_json(&lost)? } else { output::say(&lost.for_people())? }
     }
     Ok(())
 }
@@ -106,6 +117,19 @@ impl<'a> From<&'a SessionInfo> for Listed<'a> {
     }
 }
 
+/// A turn that can't be read.
+#[derive(Serialize)]
+struct Lost {
+    turn: u64,
+    damaged: &'static str,
+}
+
+impl Lost {
+    fn for_people(&self) -> String {
+        format!("--- turn {} is damaged and can't be shown: {}", self.turn, self.damaged)
+    }
+}
+
 #[derive(Serialize)]
 struct Said<'a> {
     turn: u64,
@@ -122,7 +146,8 @@ impl Said<'_> {
             (Some(reply), finish) => {
                 format!("{} [{}]", output::tame(reply), finish.unwrap_or("unknown end"))
             }
-            (None, _) => "[not answered]".into(),
+            (None, Some(why)) => format!("[{why}]"),
+            (None, None) => "[not answered]".into(),
         };
         let user = output::tame(self.user);
         format!("--- turn {}, {}\nUser: {user}\nAssistant: {reply}", self.turn, self.accepted)
