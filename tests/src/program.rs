@@ -22,9 +22,11 @@ pub fn binary() -> PathBuf {
     binary
 }
 
-/// A command that sees none of the user's own settings: home and data lie in `home`.
+/// A command that sees none of the user's own settings: home and data lie in `home`. Signals that
+/// whoever runs the tests ignores, as `nohup` and shells in the background do, are not ignored.
 pub fn garret(home: &Path) -> Command {
-    let mut command = Command::new(binary());
+    let mut command = Command::new("/usr/bin/env");
+    command.arg("--default-signal=HUP,INT,TERM").arg(binary());
     command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
     command
 }

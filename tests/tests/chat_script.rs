@@ -284,8 +284,9 @@ fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
     let Some(place) = Place::new() else { return };
     let chat = place.garret(&["chat", "--stdin", "--json", "--max-tokens", "2"]);
     let mut shell = std::process::Command::new("sh");
-    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(chat.get_program());
-    shell.args(chat.get_args()).env_clear();
+    // Without what lets signals through again, which is the first argument.
+    shell.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).args(chat.get_args().skip(1));
+    shell.env_clear();
     shell.envs(chat.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let mut child = piped(&mut shell);
     let mut input = child.stdin.take().unwrap();
