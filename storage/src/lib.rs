@@ -32,8 +32,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`Store::search`] finds what was said by its words; see [`search`] for how.
+//!
 //! What holds, and is tested by cutting the power at every moment of a workload: an acknowledged
 //! write is there afterwards; one that was under way is there whole or not at all.
+//!
+//! Beside redb and rkyv it stands on four crates, for the words of all languages:
+//! `unicode-segmentation` (where words begin and end), `unicode-normalization` (accents and widths
+//! folded), `rust-stemmers` (Snowball, so that "bees" finds "bee"), `whatlang` (which language,
+//! where common words don't tell).
 //!
 //! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
 //! pages; a commit writes about 40 to 46 KB to the device and syncs it twice (2,000 turns of 100
@@ -48,10 +55,13 @@ mod error;
 mod lock;
 mod name;
 mod open;
+mod postings;
 mod read;
 mod record;
+pub mod search;
 mod store;
 mod table;
+pub mod text;
 mod view;
 mod write;
 

@@ -13,6 +13,7 @@ use crate::backend::{Adapter, Link, Stage};
 use crate::create::{self, Found};
 use crate::error::{Fault, OpenError};
 use crate::record::SessionRecord;
+use crate::search::Derived;
 use crate::table::{META, SESSIONS, VERSION, key};
 
 /// Memory redb may use for pages, in bytes. Its own default is 1 GiB.
@@ -24,6 +25,8 @@ pub(crate) struct Open {
     pub(crate) link: Arc<Link>,
     /// Highest rank in any session's `activity`.
     pub(crate) activity: u64,
+    /// What is searched, from the first search on.
+    pub(crate) derived: Option<Box<Derived>>,
 }
 
 /// Why a medium can't be opened as a store.
@@ -46,7 +49,7 @@ impl Open {
             Ok(checked.map(|activity| (database, activity)))
         });
         match opened {
-            Ok(Ok((database, activity))) => Ok(Self { database, link, activity }),
+            Ok(Ok((database, activity))) => Ok(Self { database, link, activity, derived: None }),
             Ok(Err(unopened)) => Err(unopened),
             Err(fault) => Err(Unopened::Fault(explain(fault, &link))),
         }

@@ -222,7 +222,7 @@ fn rows(
         .collect()
 }
 
-fn find(open: &Open, id: &SessionId) -> Result<Option<SessionRecord>, Fault> {
+pub(crate) fn find(open: &Open, id: &SessionId) -> Result<Option<SessionRecord>, Fault> {
     let sessions = open.database.begin_read()?.open_table(SESSIONS)?;
     let id = id.as_str().as_bytes();
     let found = sessions.get(id)?;

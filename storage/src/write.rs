@@ -47,6 +47,10 @@ impl Store {
             save(&transaction, &record)?;
             transaction.commit()?;
             open.activity = record.activity;
+            if let Some(derived) = &mut open.derived {
+                derived.name(number, session);
+                derived.said(number, seq, text, at);
+            }
             Ok(Ok(seq))
         })
     }
@@ -81,6 +85,9 @@ impl Store {
             let receipt = [reply.receipt, &seal(reply.receipt)].concat();
             transaction.open_table(RECEIPTS)?.insert(&key, receipt.as_slice())?;
             transaction.commit()?;
+            if let Some(derived) = &mut open.derived {
+                derived.answered(record.number, seq, reply.text, reply.at);
+            }
             Ok(Ok(()))
         })
     }
@@ -105,6 +112,9 @@ impl Store {
             record.id = to.as_str().to_owned();
             save(&transaction, &record)?;
             transaction.commit()?;
+            if let Some(derived) = &mut open.derived {
+                derived.name(record.number, to);
+            }
             Ok(Ok(()))
         })
     }
@@ -144,7 +154,7 @@ impl Store {
                 Err(Fault::Damaged { .. }) => numbers_of_damaged(&transaction, session)?,
                 Err(fault) => return Err(fault),
             };
-            for number in numbers {
+            for number in numbers.iter().copied() {
                 let (first, last) = (turn_key(number, 0), turn_key(number, u64::MAX));
                 for table in [TURNS, REPLIES, RECEIPTS] {
                     transaction
@@ -154,6 +164,9 @@ impl Store {
             }
             transaction.open_table(SESSIONS)?.remove(session.as_str().as_bytes())?;
             transaction.commit()?;
+            if let Some(derived) = &mut open.derived {
+                numbers.into_iter().for_each(|number| derived.removed(number));
+            }
             Ok(Ok(()))
         })
     }

@@ -13,3 +13,4 @@ mod model;
 mod operations;
 #[cfg(unix)]
 mod read_only;
+mod search;

@@ -1,0 +1,59 @@
+//! What a query asks for. Any text is a query: it has no syntax.
+
+use super::dates::{Asked, asks_when};
+use crate::text::{Kind, Language, depends_on_language, fold, terms, tokens};
+
+/// A query, taken apart.
+#[derive(Debug, Default)]
+pub(super) struct Query {
+    /// Each word with the terms it may be indexed under.
+    pub(super) words: Vec<Vec<String>>,
+    /// Its words as they are, folded, common ones too.
+    pub(super) folded: Vec<String>,
+    /// It wants to know a time.
+    pub(super) asks_when: bool,
+    /// The date it names.
+    pub(super) asked: Asked,
+}
+
+impl Query {
+    /// Reads `text`, for an index of texts in `languages`.
+    pub(super) fn new(text: &str, languages: &[Language]) -> Self {
+        let text = &text[..text.floor_char_boundary(QUERY_BYTES)];
+        let mut query = Self::default();
+        tokens(text, &mut |token| {
+            if matches!(token.kind, Kind::Word | Kind::Exact) {
+                query.folded.push(fold(token.text).into_owned());
+            }
+            if token.kind == Kind::Inner || query.words.len() == QUERY_WORDS {
+                return;
+            }
+            let mut word = Vec::new();
+            let alone = [Language::English];
+            let languages = if depends_on_language(&token) { languages } else { &alone };
+            for language in languages {
+                terms(&token, *language, &mut |term| {
+                    if !word.iter().any(|known| known == term) {
+                        word.push(term.to_owned());
+                    }
+                });
+            }
+            if !word.is_empty() && !query.words.contains(&word) {
+                query.words.push(word);
+            }
+        });
+        query.asks_when = asks_when(&query.folded);
+        query.asked = Asked::of(&query.folded);
+        query
+    }
+
+    /// Whether it has one of these words.
+    pub(super) fn has(&self, words: &[&str]) -> bool {
+        self.folded.iter().any(|word| words.contains(&&**word))
+    }
+}
+
+/// How much of a query is read, in bytes.
+const QUERY_BYTES: usize = 4096;
+/// Most words of a query that are looked for.
+const QUERY_WORDS: usize = 128;

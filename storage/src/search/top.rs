@@ -1,0 +1,53 @@
+//! The best few of many, in a heap that never grows beyond them.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Keeps the `k` greatest of what it is offered.
+#[derive(Debug)]
+pub(super) struct Top<T> {
+    heap: BinaryHeap<Reverse<T>>,
+    k: usize,
+}
+
+impl<T: Ord> Top<T> {
+    /// Room for `k`.
+    pub(super) fn new(k: usize) -> Self {
+        Self { heap: BinaryHeap::new(), k }
+    }
+
+    /// Takes `item` if it is among the greatest so far.
+    pub(super) fn offer(&mut self, item: T) {
+        if self.heap.len() < self.k {
+            self.heap.push(Reverse(item));
+        } else if let Some(mut least) = self.heap.peek_mut()
+            && item > least.0
+        {
+            *least = Reverse(item);
+        }
+    }
+
+    /// What was kept, the greatest first.
+    pub(super) fn into_vec(self) -> Vec<T> {
+        self.heap.into_sorted_vec().into_iter().map(|Reverse(item)| item).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_greatest_stay_in_order(items in prop::collection::vec(any::<u8>(), 0..50), k in 0..9_usize) {
+            let mut top = Top::new(k);
+            items.iter().for_each(|item| top.offer(*item));
+            let mut sorted = items;
+            sorted.sort_unstable_by(|a, b| b.cmp(a));
+            sorted.truncate(k);
+            prop_assert_eq!(top.into_vec(), sorted);
+        }
+    }
+}
