@@ -2,9 +2,13 @@
 //!
 //! `cargo run --release -p garret-bench -- turns` prints the tokens prefilled and the time to the
 //! first token of every turn of a scripted conversation, beside re-sending everything each turn.
+//! `cargo run --release -p garret-bench -- locomo --data DIR` prints how often search finds the
+//! turns that answer a question, and fits the weights of its ranking.
 //! Results and how they were obtained are in `bench/README.md`.
 
 mod conditions;
+mod fit;
+mod locomo;
 mod record;
 mod script;
 mod statistics;
@@ -25,11 +29,16 @@ struct Cli {
 enum Measurement {
     /// A scripted conversation: tokens prefilled and time to first token, turn by turn
     Turns(turns::Options),
+    /// Questions about long conversations: how often search finds the turns that answer them
+    Locomo(locomo::Options),
 }
 
 fn main() -> ExitCode {
-    let Measurement::Turns(options) = Cli::parse().measurement;
-    match turns::run(&options) {
+    let measured = match Cli::parse().measurement {
+        Measurement::Turns(options) => turns::run(&options),
+        Measurement::Locomo(options) => locomo::run(&options),
+    };
+    match measured {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("garret-bench: {error}");

@@ -1,0 +1,191 @@
+//! `locomo`: how often search finds the turns that answer a question, in data of LoCoMo's format.
+//!
+//! The data isn't part of the project (LoCoMo is CC BY-NC 4.0: evaluate, don't ship). A folder
+//! holds `locomo_turns.jsonl` (`conv`, `dia_id`, `session`, `timestamp`, `speaker`, `text`,
+//! `caption`) and `locomo_questions.jsonl` (`conv`, `id`, `question`, `evidence`). A question's
+//! history is its own conversation; the weights that rank it were fitted on the others.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use garret_storage::search::{Features, Index, NAMES, Speaker, Unit, WEIGHTS, blend};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use crate::fit::{Example, fit};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Folder with `locomo_turns.jsonl` and `locomo_questions.jsonl`
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Write what was found, one JSON object for each question: `{"id":...,"ranked":[...]}`
+    #[arg(long, value_name = "FILE")]
+    run: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+struct Turn {
+    conv: String,
+    dia_id: String,
+    session: u64,
+    timestamp: String,
+    speaker: String,
+    text: String,
+    caption: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Question {
+    conv: String,
+    id: String,
+    question: String,
+    evidence: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    id: &'a str,
+    ranked: Vec<&'a str>,
+}
+
+/// A question with everything that could answer it.
+struct Asked<'a> {
+    question: &'a Question,
+    /// The turn of each candidate.
+    turns: Vec<&'a str>,
+    example: Example,
+}
+
+/// Prints how often the evidence is found.
+pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
+    let turns: Vec<Turn> = read(&options.data.join("locomo_turns.jsonl"))?;
+    let questions: Vec<Question> = read(&options.data.join("locomo_questions.jsonl"))?;
+    let mut questions: Vec<_> =
+        questions.into_iter().filter(|one| !one.evidence.is_empty()).collect();
+    for question in &mut questions {
+        question.evidence.sort_unstable();
+        question.evidence.dedup();
+    }
+    let asked = ask(&turns, &questions)?;
+    let mut conversations: Vec<_> = asked.iter().map(|one| &one.question.conv).collect();
+    conversations.dedup();
+    conversations.sort_unstable();
+    conversations.dedup();
+    let mut fitted = HashMap::new();
+    for held_out in &conversations {
+        let others = asked.iter().filter(|one| one.question.conv != **held_out);
+        fitted.insert(held_out.as_str(), fit(others.map(|one| &one.example)));
+    }
+    let of_others = |one: &Asked<'_>| fitted.get(one.question.conv.as_str()).unwrap_or(&WEIGHTS);
+    let count = conversations.len();
+    println!(
+        "{} questions with evidence, {count} conversations, {} turns",
+        asked.len(),
+        turns.len()
+    );
+    report("weights fitted on the other conversations", &asked, of_others);
+    report("weights in the code", &asked, |_| &WEIGHTS);
+    let all = fit(asked.iter().map(|one| &one.example));
+    report("weights fitted on all (not comparable: they have seen the answers)", &asked, |_| &all);
+    for (name, (fitted, code)) in NAMES.iter().zip(all.iter().zip(&WEIGHTS)) {
+        println!("{name:>10}  fitted on all {fitted:6.2}, in the code {code:6.2}");
+    }
+    if let Some(path) = &options.run {
+        write(path, &asked, of_others)?;
+    }
+    Ok(())
+}
+
+fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Box<dyn Error>> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let rows = lines.enumerate().map(|(number, line)| {
+        serde_json::from_str(line)
+            .map_err(|error| format!("{}, line {}: {error}", path.display(), number + 1).into())
+    });
+    rows.collect()
+}
+
+/// Indexes each conversation by itself and collects the candidates of its questions.
+fn ask<'a>(turns: &'a [Turn], questions: &'a [Question]) -> Result<Vec<Asked<'a>>, Box<dyn Error>> {
+    let mut histories: HashMap<&str, (Index, Vec<&Turn>)> = HashMap::new();
+    for turn in turns {
+        let (index, said) = histories.entry(&turn.conv).or_default();
+        said.push(turn);
+        let caption = turn.caption.as_deref().map(|caption| format!(" [image: {caption}]"));
+        index.add(&Unit {
+            session: turn.session,
+            turn: said.len() as u64,
+            speaker: Speaker::Named(&turn.speaker),
+            at_ms: Some(milliseconds(&turn.timestamp)?),
+            text: &format!("{}{}", turn.text, caption.unwrap_or_default()),
+        });
+    }
+    let ask = |question: &'a Question| {
+        let mut asked = Asked {
+            question,
+            turns: Vec::new(),
+            example: Example { candidates: Vec::new(), is_answer: Vec::new() },
+        };
+        if let Some((index, said)) = histories.get(question.conv.as_str()) {
+            index.features(&question.question, None, &mut |unit| {
+                let turn = unit.turn as usize - 1;
+                let Some(turn) = said.get(turn) else { return };
+                asked.turns.push(&turn.dia_id);
+                asked.example.candidates.push(unit.parts);
+                asked.example.is_answer.push(question.evidence.contains(&turn.dia_id));
+            });
+        }
+        asked
+    };
+    Ok(questions.iter().map(ask).collect())
+}
+
+fn milliseconds(timestamp: &str) -> Result<i64, Box<dyn Error>> {
+    let time: jiff::civil::DateTime = timestamp.parse()?;
+    Ok(jiff::tz::TimeZone::UTC.to_timestamp(time)?.as_millisecond())
+}
+
+/// The turns of a question, the best first.
+fn ranked<'a>(asked: &Asked<'a>, weights: &Features) -> Vec<&'a str> {
+    let scores = asked.example.candidates.iter().map(|one| blend(one, weights));
+    let mut all: Vec<_> = scores.zip(&asked.turns).collect();
+    all.sort_by(|a, b| b.0.total_cmp(&a.0));
+    all.into_iter().map(|(_, turn)| *turn).collect()
+}
+
+fn report<'w>(title: &str, asked: &[Asked<'_>], weights: impl Fn(&Asked<'_>) -> &'w Features) {
+    let mut sums = [0.0_f64; 3];
+    for one in asked {
+        let ranked = ranked(one, weights(one));
+        let evidence = &one.question.evidence;
+        let recall = |k: usize| {
+            let found = evidence.iter().filter(|turn| ranked.iter().take(k).any(|t| t == turn));
+            found.count() as f64 / evidence.len() as f64
+        };
+        let first = ranked.iter().position(|turn| evidence.iter().any(|one| one == turn));
+        let reciprocal = first.map_or(0.0, |at| 1.0 / (at as f64 + 1.0));
+        sums.iter_mut().zip([recall(10), recall(5), reciprocal]).for_each(|(sum, one)| *sum += one);
+    }
+    let [ten, five, reciprocal] = sums.map(|sum| sum / asked.len().max(1) as f64);
+    println!("R@10 {ten:.4}  R@5 {five:.4}  MRR {reciprocal:.4}  {title}");
+}
+
+fn write<'w>(
+    path: &Path,
+    asked: &[Asked<'_>],
+    weights: impl Fn(&Asked<'_>) -> &'w Features,
+) -> Result<(), Box<dyn Error>> {
+    let mut file = std::io::BufWriter::new(fs::File::create(path)?);
+    for one in asked {
+        let mut ranked = ranked(one, weights(one));
+        ranked.truncate(20);
+        serde_json::to_writer(&mut file, &Found { id: &one.question.id, ranked })?;
+        file.write_all(b"\n")?;
+    }
+    Ok(file.flush()?)
+}
