@@ -1,6 +1,8 @@
 //! What the program prints for scripts, read strictly: an unknown, missing or doubled key is an
 //! error, and every receipt is added up.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 /// One answer of `garret chat --json`.
@@ -17,6 +19,42 @@ pub struct Answer {
     pub finish: String,
     /// What it cost.
     pub receipt: Receipt,
+}
+
+/// What `garret memory search --json` prints.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Searched {
+    /// The best first.
+    pub hits: Vec<Hit>,
+    /// Messages that were searched.
+    pub searched: u64,
+    /// Microseconds that it took.
+    pub took_us: u64,
+}
+
+/// A message found.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hit {
+    /// `SESSION/TURN/SOURCE`.
+    pub id: String,
+    /// The part that is closest to the query.
+    pub text: String,
+    /// What it is worth.
+    pub score: f64,
+    /// `user` or `assistant`.
+    pub source: String,
+    /// Name of the conversation.
+    pub session: String,
+    /// Number of the turn.
+    pub turn: u64,
+    /// When it was said.
+    pub valid_at: Option<String>,
+    /// When it stopped being true: never, for what was said.
+    pub valid_to: Option<String>,
+    /// What the score is the sum of.
+    pub parts: BTreeMap<String, f64>,
 }
 
 /// The account of one answer; all sizes in tokens.

@@ -33,6 +33,8 @@ pub(super) enum Command {
     Chat(Chat),
     /// List, show, rename or delete conversations
     Session(Session),
+    /// Search what was said
+    Memory(Memory),
     /// List the models there are, or check one
     Models(Models),
     /// Show every setting and where it comes from
@@ -94,6 +96,37 @@ pub(super) enum SessionAction {
         /// Its name
         id: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Memory {
+    #[command(subcommand)]
+    pub(super) action: MemoryAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum MemoryAction {
+    /// Find messages by their words, in any language; no model is needed
+    Search(Search),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct Search {
+    /// What to look for; any text will do, operators have no meaning
+    #[arg(allow_hyphen_values = true)]
+    pub(super) text: String,
+    /// Most messages to print
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(super) k: u16,
+    /// Search this conversation alone
+    #[arg(long, value_name = "ID")]
+    pub(super) session: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Say what each score is the sum of
+    #[arg(long)]
+    pub(super) explain: bool,
 }
 
 #[derive(Debug, Args)]
@@ -166,6 +199,7 @@ fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("chat", |command| with_keys(command, &all))
         .mut_subcommand("session", |command| with_keys(command, &["data", "namespace", "log"]))
+        .mut_subcommand("memory", |command| with_keys(command, &["data", "namespace", "log"]))
         .mut_subcommand("models", |command| {
             with_keys(command, &["models_dir", "window", "kv_type", "batch", "log"])
         })
@@ -229,5 +263,18 @@ mod tests {
     fn json_needs_a_script() {
         assert!(parsed("garret chat --json").is_err());
         assert!(parsed("garret chat --json --stdin").is_ok());
+    }
+
+    #[test]
+    fn what_is_searched_for_may_begin_with_a_hyphen() {
+        for args in [&["-40 bees"][..], &["--json", "-40 bees"], &["-40 bees", "--json"]] {
+            let line = [&["garret", "memory", "search"], args].concat();
+            let parsed = parse(line.into_iter().map(OsString::from)).unwrap();
+            let Command::Memory(Memory { action: MemoryAction::Search(search) }) = parsed.command
+            else {
+                panic!("{args:?}")
+            };
+            assert_eq!((&*search.text, search.json), ("-40 bees", args.len() == 2), "{args:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use garret_core::id::SessionId;
 use garret_core::time::{Clock, Entropy};
 
 use super::chat::Talk;
-use super::{output, session, why};
+use super::{memory, output, session, why};
 use crate::names::new_session;
 
 /// What to do after a line.
@@ -41,6 +41,8 @@ pub(super) fn run(
         ("help", "") => output::say(HELP)?,
         ("quit" | "exit", "") => return Ok(Next::Leave),
         ("why", "") => why::print(&talk.agent, &talk.session)?,
+        ("find", "") => return Err("/find needs words to look for".into()),
+        ("find", text) => memory::find(talk.agent.store(), text)?,
         ("session", "") => {
             session::list(talk.agent.store(), Some(&talk.session))?;
         }
@@ -116,10 +118,12 @@ fn unknown(name: &str) -> String {
     }
 }
 
-const NAMES: [&str; 8] = ["help", "why", "session", "new", "switch", "rename", "delete", "quit"];
+const NAMES: [&str; 9] =
+    ["help", "why", "find", "session", "new", "switch", "rename", "delete", "quit"];
 
 const HELP: &str = "\
 /why           what the last turn cost, block by block, and what was left out
+/find TEXT     what was said about something, in any conversation
 /session       this conversation and the others
 /new [ID]      begin a new conversation
 /switch ID     go on with another conversation

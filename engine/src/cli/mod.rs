@@ -9,6 +9,7 @@ mod doctor;
 mod input;
 mod interrupt;
 mod lines;
+mod memory;
 mod models;
 mod output;
 mod session;
@@ -48,6 +49,7 @@ pub fn main() -> ExitCode {
     let result = match &invocation.command {
         Command::Chat(chat) => chat::run(&config, chat),
         Command::Session(session) => session::run(&config, session),
+        Command::Memory(memory) => memory::run(&config, memory),
         Command::Models(models) => models::run(&config, models),
         Command::Config(show) => config::run(&config, show),
         Command::Doctor => doctor::run(&config),

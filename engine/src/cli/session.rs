@@ -155,7 +155,7 @@ impl Said<'_> {
 }
 
 /// Local time to the second.
-fn when(unix_ms: i64) -> String {
+pub(super) fn when(unix_ms: i64) -> String {
     Timestamp::from_millisecond(unix_ms).map_or_else(
         |_| "at an unknown time".into(),
         |time| {

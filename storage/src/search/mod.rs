@@ -9,7 +9,7 @@
 //! The index is in memory and derived from the store: the first search reads everything, every
 //! write after that keeps it. [`Index`] can be used without a store.
 //!
-//! Measured on LoCoMo's seven public conversations, 1,523 questions (`garret-bench`'s `locomo`,
+//! Measured on seven of LoCoMo's ten conversations, 1,523 questions (`garret-bench`'s `locomo`,
 //! weights fitted on the other conversations): recall of the answering messages among the first
 //! ten .828, among the first five .752, mean reciprocal rank .628.
 //!

@@ -1,0 +1,131 @@
+//! `garret memory`: what was said, without a model.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use garret_core::id::SessionId;
+use garret_storage::Store;
+use garret_storage::search::{Found, Hit, NAMES};
+use serde::Serialize;
+
+use super::args::{Memory, MemoryAction};
+use super::session::when;
+use super::{Ended, output};
+use crate::config::Config;
+use crate::open;
+
+/// Runs the command.
+pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
+    let MemoryAction::Search(search) = &memory.action;
+    let store = open::existing_store(config)?;
+    let session = search.session.as_deref().map(str::parse::<SessionId>).transpose()?;
+    if let Some(id) = &session
+        && store.session(id)?.is_none()
+    {
+        return Err(format!("there is no conversation `{id}`: see `garret session list`").into());
+    }
+    let began = Instant::now();
+    let found = store.search(&search.text, session.as_ref(), search.k.into())?;
+    let took = began.elapsed();
+    if search.json {
+        output::say_json(&Searched {
+            hits: found.hits.iter().map(Listed::from).collect(),
+            searched: found.searched,
+            took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        })?;
+    } else {
+        tell(&found, search.explain)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the best hits for `text` in all conversations.
+pub(super) fn find(store: &Store, text: &str) -> Result<(), Box<dyn Error>> {
+    let found = store.search(text, None, FIND)?;
+    tell(&found, false)
+}
+
+/// How many hits `/find` prints.
+const FIND: usize = 5;
+
+fn tell(found: &Found, explain: bool) -> Result<(), Box<dyn Error>> {
+    if found.hits.is_empty() {
+        let messages = if found.searched == 1 { "message" } else { "messages" };
+        output::note(&format!("Nothing found in {} {messages}.", found.searched));
+    }
+    for (hit, number) in found.hits.iter().zip(1..) {
+        output::say(&for_people(hit, number, explain))?;
+    }
+    Ok(())
+}
+
+/// A hit on the wire.
+#[derive(Serialize)]
+struct Listed<'a> {
+    id: String,
+    text: &'a str,
+    score: f64,
+    source: &'static str,
+    session: &'a str,
+    turn: u64,
+    valid_at: Option<String>,
+    valid_to: Option<String>,
+    parts: BTreeMap<&'static str, f64>,
+}
+
+#[derive(Serialize)]
+struct Searched<'a> {
+    hits: Vec<Listed<'a>>,
+    searched: usize,
+    took_us: u64,
+}
+
+impl<'a> From<&'a Hit> for Listed<'a> {
+    fn from(hit: &'a Hit) -> Self {
+        let (session, source) = (hit.session.as_str(), hit.source.as_str());
+        Self {
+            id: format!("{session}/{}/{source}", hit.turn),
+            text: &hit.text,
+            score: rounded(hit.score),
+            source,
+            session,
+            turn: hit.turn,
+            valid_at: hit.at_ms.map(when),
+            // A message stays said.
+            valid_to: None,
+            parts: parts(hit).collect(),
+        }
+    }
+}
+
+fn for_people(hit: &Hit, number: usize, explain: bool) -> String {
+    let at = hit.at_ms.map_or_else(|| "at an unknown time".to_owned(), when);
+    let (session, turn, source) = (&hit.session, hit.turn, hit.source.as_str());
+    let before = if hit.cut_before { "..." } else { "" };
+    let after = if hit.cut_after { "..." } else { "" };
+    // A message on one line, whatever was in it.
+    let text: Vec<_> = hit.text.split_whitespace().collect();
+    let text = text.join(" ");
+    let score = hit.score;
+    let mut lines = format!("{number}. {session}, turn {turn}, {source}, {at} ({score:.2})\n");
+    lines.push_str(&format!("   {before}{text}{after}"));
+    if explain {
+        let parts = parts(hit).filter(|(_, part)| *part != 0.0);
+        let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part:.2}")).collect();
+        lines.push_str(&format!("\n   = {}", parts.join(" + ")));
+    }
+    lines
+}
+
+fn parts(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
+    NAMES.iter().zip(hit.parts).map(|(name, part)| (*name, rounded(part)))
+}
+
+/// To four places: what is beyond them says nothing.
+fn rounded(value: f32) -> f64 {
+    let rounded = (f64::from(value) * 1e4).round() / 1e4;
+    // Not -0.
+    rounded + 0.0
+}
