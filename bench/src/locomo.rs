@@ -145,6 +145,9 @@ fn ask<'a>(turns: &'a [Turn], questions: &'a [Question]) -> Result<Vec<Asked<'a>
     Ok(questions.iter().map(ask).collect())
 }
 
+/// How many turns of a question are written to a run.
+const KEPT: usize = 100;
+
 fn milliseconds(timestamp: &str) -> Result<i64, Box<dyn Error>> {
     let time: jiff::civil::DateTime = timestamp.parse()?;
     Ok(jiff::tz::TimeZone::UTC.to_timestamp(time)?.as_millisecond())
@@ -183,7 +186,7 @@ fn write<'w>(
     let mut file = std::io::BufWriter::new(fs::File::create(path)?);
     for one in asked {
         let mut ranked = ranked(one, weights(one));
-        ranked.truncate(20);
+        ranked.truncate(KEPT);
         serde_json::to_writer(&mut file, &Found { id: &one.question.id, ranked })?;
         file.write_all(b"\n")?;
     }

@@ -90,9 +90,10 @@ fn commands_manage_conversations() {
     let mut terminal = start(&place, &["--session", "first"]);
     terminal.prompt();
     let help = terminal.ask("/help");
-    for command in
-        ["/why", "/session", "/new", "/switch", "/rename", "/delete", "/help", "/quit", "//"]
-    {
+    for command in [
+        "/why", "/find", "/session", "/new", "/switch", "/rename", "/delete", "/help", "/quit",
+        "//",
+    ] {
         assert!(help.lines().any(|line| line.starts_with(command)), "{command} is missing: {help}");
     }
     assert!(terminal.ask("/why").contains("No turn"));
@@ -109,6 +110,11 @@ fn commands_manage_conversations() {
     assert!(terminal.ask("/switch first").contains("`first`"));
     let list = terminal.ask("/session");
     assert!(list.contains("* first  1 turn") && list.contains("  third  1 turn"), "{list}");
+
+    let found = terminal.ask("/find hellos");
+    assert!(found.contains("1. first, turn 1, user, ") && found.contains("   hello"), "{found}");
+    assert!(terminal.ask("/find zxqv").contains("Nothing found"));
+    assert!(terminal.ask("/find").contains("needs words"));
 
     assert!(terminal.ask("/helo").contains("did you mean /help?"));
     assert!(terminal.ask("/zzzz").contains("no command /zzzz"));

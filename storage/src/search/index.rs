@@ -7,7 +7,7 @@ use super::dates::{Day, is_time_word};
 use super::query::Query;
 use super::rank::{Features, WEIGHTS, blend};
 use super::top::Top;
-use crate::postings::{Postings, idf, mean, saturated};
+use crate::postings::{K1, Postings, idf, mean, saturated};
 use crate::text::{Kind, Language, fold, terms, tokens};
 
 /// Something said by one speaker.
@@ -227,53 +227,72 @@ impl Index {
         session: Option<u64>,
         take: &mut dyn FnMut(&Entry, &Features),
     ) {
-        let query = Query::new(query, &self.used_languages());
-        let mut words = Vec::new();
-        self.postings.score(&query.words, &mut words);
         let places = match session.map(|number| self.by_number.get(&number)) {
             None => 0..self.sessions.len(),
             Some(Some(place)) => *place as usize..*place as usize + 1,
             Some(None) => return,
         };
-        let sessions = self.session_scores(&query);
         let in_scope = self.sessions.get(places.clone()).unwrap_or(&[]);
+        let asked = self.asked(query);
         let units = in_scope.iter().flat_map(|session| &session.units);
-        let best = units.map(|unit| score_of(&words, *unit)).fold(0.0, f32::max);
+        let best = units.map(|unit| score_of(&asked.words, *unit)).fold(0.0, f32::max);
         if best <= 0.0 {
             return;
         }
-        let possible = self.possible(&query);
-        let named = self.named(&query);
         for (session, place) in in_scope.iter().zip(places) {
-            let shares = session.units.iter().map(|unit| score_of(&words, *unit) / best);
+            let shares = session.units.iter().map(|unit| score_of(&asked.words, *unit) / best);
             let shares: Vec<f32> = shares.collect();
             let mut before = None;
             for (at, document) in session.units.iter().enumerate() {
                 let Some(unit) = self.units.get(*document as usize) else { continue };
                 let answers = before.replace(unit).is_some_and(|before: &Entry| before.question);
-                let Some(near) = Near::of(&shares, at) else { continue };
-                let length = self.postings.length(*document).min(LENGTH_THAT_COUNTS);
-                take(
-                    unit,
-                    &[
-                        near.own,
-                        near.own * near.own,
-                        near.before,
-                        near.before2,
-                        near.after,
-                        near.around,
-                        if answers { near.before } else { 0.0 },
-                        sessions.get(place).copied().unwrap_or(0.0),
-                        (length as f32).ln_1p() / 4.0,
-                        flag(unit.question),
-                        flag(query.asks_when && unit.tells_time),
-                        unit.at_ms.map_or(0.0, |at_ms| query.asked.fits(Day::of(at_ms))),
-                        flag(named == Some(unit.speaker)),
-                        score_of(&words, *document) / possible,
-                    ],
-                );
+                if let Some(near) = Near::of(&shares, at, answers) {
+                    let in_session = asked.sessions.get(place).copied().unwrap_or(0.0);
+                    take(unit, &self.features_of(&asked, *document, unit, &near, in_session));
+                }
             }
         }
+    }
+
+    fn asked(&self, query: &str) -> Asking {
+        let query = Query::new(query, &self.used_languages());
+        let mut words = Vec::new();
+        self.postings.score(&query.words, &mut words);
+        Asking {
+            words,
+            sessions: self.session_scores(&query),
+            possible: self.possible(&query),
+            named: self.named(&query),
+            query,
+        }
+    }
+
+    /// The features of a unit, in the order of [`NAMES`](super::NAMES).
+    fn features_of(
+        &self,
+        asked: &Asking,
+        document: u32,
+        unit: &Entry,
+        near: &Near,
+        in_session: f32,
+    ) -> Features {
+        let length = self.postings.length(document).min(LENGTH_THAT_COUNTS);
+        [
+            near.own,
+            near.own * near.own,
+            near.before,
+            near.before2,
+            near.after,
+            near.around,
+            if near.answers { near.before } else { 0.0 },
+            in_session,
+            (length as f32).ln_1p() / 4.0,
+            flag(unit.question),
+            flag(asked.query.asks_when && unit.tells_time),
+            unit.at_ms.map_or(0.0, |at_ms| asked.query.asked.fits(Day::of(at_ms))),
+            flag(asked.named == Some(unit.speaker)),
+            score_of(&asked.words, document) / asked.possible,
+        ]
     }
 
     /// What a unit that holds every word of the query again and again would be worth.
@@ -281,7 +300,7 @@ impl Index {
         let weights = query.words.iter().map(|word| {
             idf(self.postings.len(), word.iter().map(|term| self.postings.documents(term)).sum())
         });
-        weights.sum::<f32>() * 2.2
+        weights.sum::<f32>() * (K1 + 1.0)
     }
 
     /// BM25 of each session as one document, relative to the best.
@@ -298,7 +317,7 @@ impl Index {
                     if *sum == 0 {
                         touched.push(place);
                     }
-                    *sum += count;
+                    *sum = sum.saturating_add(count);
                 }
             }
             let idf = idf(self.sessions.len() as u32, touched.len() as u32);
@@ -391,6 +410,19 @@ fn flag(yes: bool) -> f32 {
     f32::from(u8::from(yes))
 }
 
+/// What a query comes to before any unit is looked at.
+struct Asking {
+    query: Query,
+    /// BM25 of each document.
+    words: Vec<f32>,
+    /// BM25 of each session, relative to the best.
+    sessions: Vec<f32>,
+    /// Most that a document could have.
+    possible: f32,
+    /// The speaker it names.
+    named: Option<u16>,
+}
+
 /// What a unit and those around it in its session have of the query.
 struct Near {
     own: f32,
@@ -398,12 +430,14 @@ struct Near {
     before2: f32,
     after: f32,
     around: f32,
+    /// The unit before is a question.
+    answers: bool,
 }
 
 impl Near {
     /// The unit at a place in its session; `None` when neither it nor one beside it has a word of
     /// the query.
-    fn of(shares: &[f32], at: usize) -> Option<Self> {
+    fn of(shares: &[f32], at: usize, answers: bool) -> Option<Self> {
         let share = |at: Option<usize>| at.and_then(|at| shares.get(at)).copied().unwrap_or(0.0);
         let (before, after) = (|by| share(at.checked_sub(by)), |by| share(at.checked_add(by)));
         let mut near = Self {
@@ -412,6 +446,7 @@ impl Near {
             before2: before(2),
             after: after(1),
             around: 0.0,
+            answers,
         };
         if near.own + near.before + near.before2 + near.after <= 0.0 {
             return None;
