@@ -185,7 +185,7 @@ impl Index {
     }
 
     /// The best `k` units for `query`, in one session or in all; the best first, of equals the
-    /// newest. Nothing that shares no word with the query is found, nor stands beside one that does.
+    /// newest. What is found shares a word with the query or comes right after a question that does.
     pub fn search(&self, query: &str, session: Option<u64>, k: usize) -> Vec<Ranked> {
         let mut top = Top::new(k);
         self.candidates(query, session, &mut |unit, features| {
@@ -435,8 +435,8 @@ struct Near {
 }
 
 impl Near {
-    /// The unit at a place in its session; `None` when neither it nor one beside it has a word of
-    /// the query.
+    /// The unit at a place in its session; `None` when it neither has a word of the query nor
+    /// answers a question that has one.
     fn of(shares: &[f32], at: usize, answers: bool) -> Option<Self> {
         let share = |at: Option<usize>| at.and_then(|at| shares.get(at)).copied().unwrap_or(0.0);
         let (before, after) = (|by| share(at.checked_sub(by)), |by| share(at.checked_add(by)));
@@ -448,7 +448,7 @@ impl Near {
             around: 0.0,
             answers,
         };
-        if near.own + near.before + near.before2 + near.after <= 0.0 {
+        if near.own <= 0.0 && !(answers && near.before > 0.0) {
             return None;
         }
         near.around = AROUND.iter().zip(2..).map(|(w, by)| w * (before(by) + after(by))).sum();
