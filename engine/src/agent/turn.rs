@@ -5,7 +5,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
 use garret_core::prompt::{Message, PromptEncoder, Role};
 use garret_core::receipt::Receipt;
-use garret_core::shorten::shorten;
+use garret_core::shorten::{Shown, shorten};
 use garret_core::token::Token;
 use garret_core::utf8::Utf8Stream;
 use garret_storage::{NewReply, ReadError, StoredFinish, WriteError};
@@ -96,11 +96,11 @@ where
             return Err(TurnError::Empty);
         }
         let limit = self.budget.message_text() as usize;
-        let shown = shorten(&mut self.parts.encoder, text, limit);
-        shown.map_err(|error| TurnError::NotShowable(error.to_string()))?;
+        let message = shorten(&mut self.parts.encoder, text, limit);
+        let message = message.map_err(|error| TurnError::NotShowable(error.to_string()))?;
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
-        let (receipt, length) = self.prompt(session, turn, text)?;
+        let (receipt, length) = self.prompt(session, turn, &message)?;
         let mut draft = Draft::new(receipt);
         let run = self.generate(length, &mut draft, stop, on_text).await;
         let finish = match &run {
@@ -121,7 +121,7 @@ where
         &mut self,
         session: &SessionId,
         turn: TurnSeq,
-        text: &str,
+        message: &Shown<'_>,
     ) -> Result<(Receipt, usize), TurnError> {
         let unreadable = |source| TurnError::History { turn, source };
         let keep_from = self.last_receipt(session).map_err(unreadable)?.and_then(|last| {
@@ -145,14 +145,13 @@ where
             let earlier = views.partition_point(|view| view.seq < turn);
             let past = counts.shown(encoder, &views[..earlier], limits).map_err(describe)?;
             let history: Vec<_> = past.iter().map(|past| past.turn()).collect();
-            let message = shorten(encoder, text, limits.message).map_err(describe)?;
             let oldest = history.first().map_or(turn, |turn| turn.seq);
             let input = assemble::Input {
                 system,
                 history: &history,
                 older: oldest.saturating_sub(1),
                 keep_from,
-                message: &message,
+                message,
             };
             let mut messages = vec![Message::new(Role::User, ""); 2 * history.len() + 2];
             let mut ends = vec![0; messages.len()];
