@@ -7,15 +7,11 @@ use garret_hal::sensors::{CpuSensor, Machine, MemorySensor};
 
 /// Prints device, build and model, so that a figure can be compared with another.
 pub(crate) fn print(config: &Config, plan: &Plan, facts: ModelFacts) {
-    let machine = Machine::new();
-    let cpu = machine.cpu();
-    let memory = machine.memory().map_or(0, |memory| memory.total >> 20);
-    let name = cpu_name().unwrap_or_else(|| "unknown processor".into());
-    println!("device   {name}, {} threads seen, {memory} MiB", cpu.logical);
+    print_device();
     println!(
         "flags    garret {}, {}, batch {}, threads {}/{}, KV {}, window {}",
         env!("CARGO_PKG_VERSION"),
-        if cfg!(debug_assertions) { "debug build: not comparable" } else { "release build" },
+        BUILD,
         config.batch.value,
         config.threads.value,
         config.batch_threads.value,
@@ -25,6 +21,19 @@ pub(crate) fn print(config: &Config, plan: &Plan, facts: ModelFacts) {
     let hash: String = facts.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
     println!("model    {} sha256 {hash}", plan.info.name);
 }
+
+/// Prints what it runs on.
+pub(crate) fn print_device() {
+    let machine = Machine::new();
+    let cpu = machine.cpu();
+    let memory = machine.memory().map_or(0, |memory| memory.total >> 20);
+    let name = cpu_name().unwrap_or_else(|| "unknown processor".into());
+    println!("device   {name}, {} threads seen, {memory} MiB", cpu.logical);
+}
+
+/// How it was compiled.
+pub(crate) const BUILD: &str =
+    if cfg!(debug_assertions) { "debug build: not comparable" } else { "release build" };
 
 fn cpu_name() -> Option<String> {
     let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;

@@ -1,0 +1,136 @@
+//! Part `durability`: what it costs that nothing is lost.
+
+use std::error::Error;
+use std::path::Path;
+
+use redb::{Database, TableDefinition};
+
+use super::child;
+use super::corpus::{self, Record};
+use super::loopback::Loopback;
+use super::peers::{Peers, SQLITE_WAL};
+use super::report::{Report, Target, Unit};
+use super::{Options, machine};
+use crate::statistics::median;
+
+/// Adds, bytes of each, and of how many a sync is shared.
+const ADDS: usize = 1_024;
+const BYTES: usize = 160;
+const GROUP: usize = 16;
+
+pub(super) fn run(
+    options: &Options,
+    peers: &Peers,
+    report: &mut Report,
+) -> Result<(), Box<dyn Error>> {
+    match Loopback::mount(1 << 30) {
+        Ok(device) => written(&device, peers, report)?,
+        Err(error) => report.note(&format!("bytes that reach the device: left out: {error}")),
+    }
+    import(options, report)?;
+    let count = if options.million { 1_000_000 } else { 100_000 };
+    reopen(options, report, count)
+}
+
+/// Bytes that reach the device for each durable add.
+fn written(device: &Loopback, peers: &Peers, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    report.heading(&format!("durability: {ADDS} adds of {BYTES} bytes on ext4 on a loop device"));
+    let each = |bytes: f64| bytes / ADDS as f64;
+    for (group, most) in [(1, 4_500.0), (GROUP, 500.0)] {
+        let name = if group == 1 { "alone" } else { "16 a sync" };
+        let ((), bytes) =
+            device.written(|root| garret_adds(&folder(root, "garret", group)?, group))?;
+        let what = format!("bytes on the device for an add, {name}");
+        let target = Some(Target::AtMost(most));
+        let figure = report.figure(&what, each(bytes), Unit::Bytes, target);
+        let ((), bytes) = device.written(|root| redb_adds(&folder(root, "redb", group)?, group))?;
+        let target = Some(Target::AtLeast(7.0));
+        report.against(figure, "redb, a commit each", each(bytes), target);
+        let (sqlite, bytes) = device.written(|root| {
+            let file = folder(root, "sqlite", group)?.join("wal.db");
+            let (file, adds) = (file.to_string_lossy(), ADDS.to_string());
+            let (bytes, group) = (BYTES.to_string(), group.to_string());
+            Ok(peers.run(SQLITE_WAL, &[&file, &adds, &bytes, &group]))
+        })?;
+        if let Some(sqlite) = sqlite {
+            report.against(figure, &sqlite.name(), each(bytes), target);
+        }
+    }
+    Ok(())
+}
+
+fn folder(root: &Path, name: &str, group: usize) -> Result<std::path::PathBuf, Box<dyn Error>> {
+    let folder = root.join(format!("{name}-{group}"));
+    std::fs::create_dir(&folder)?;
+    Ok(folder)
+}
+
+fn garret_adds(folder: &Path, group: usize) -> Result<(), Box<dyn Error>> {
+    let store = child::open(folder)?;
+    let text = "x".repeat(BYTES);
+    let one = |number: usize| Record {
+        session: "bench".to_owned(),
+        speaker: "Ada".to_owned(),
+        at_ms: number as i64,
+        text: text.clone(),
+    };
+    let all: Vec<_> = (0..ADDS).map(one).collect();
+    for group in all.chunks(group) {
+        child::add(&store, group)?;
+    }
+    Ok(())
+}
+
+/// What redb alone takes, committing each group as durable.
+fn redb_adds(folder: &Path, group: usize) -> Result<(), Box<dyn Error>> {
+    const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("said");
+    let database = Database::create(folder.join("said.redb"))?;
+    let numbers: Vec<_> = (0..ADDS as u64).collect();
+    for group in numbers.chunks(group) {
+        let transaction = database.begin_write()?;
+        {
+            let mut table = transaction.open_table(TABLE)?;
+            for number in group {
+                table.insert(number, [0x78; BYTES].as_slice())?;
+            }
+        }
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// Records that a second takes when they come together.
+fn import(options: &Options, report: &mut Report) -> Result<(), Box<dyn Error>> {
+    report.heading("import: 20000 records together, without an embedder");
+    let records = corpus::records(options.data.as_deref(), 20_000)?;
+    let round = |_| -> Result<(f64, f64), Box<dyn Error>> {
+        let folder = tempfile::tempdir()?;
+        let store = child::open(folder.path())?;
+        let before = machine::process_time();
+        let (added, took) = machine::timed(|| child::add(&store, &records));
+        added?;
+        drop(store);
+        let cpu = (machine::process_time() - before).as_secs_f64();
+        Ok((records.len() as f64 / cpu, records.len() as f64 / (took.wall_us / 1e6)))
+    };
+    let rounds = (0..3).map(round).collect::<Result<Vec<_>, _>>()?;
+    let middle = |of: fn(&(f64, f64)) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
+    let target = Some(Target::AtLeast(20_000.0));
+    report.figure("records a second of processor time", middle(|one| one.0), Unit::Rate, target);
+    report.figure("records a second on the clock", middle(|one| one.1), Unit::Rate, None);
+    Ok(())
+}
+
+/// Processor time of opening what a killed process left.
+fn reopen(options: &Options, report: &mut Report, count: usize) -> Result<(), Box<dyn Error>> {
+    report.heading(&format!("reopen: {count} records, the process that stored them killed"));
+    let folder = tempfile::tempdir()?;
+    let (data, file) = (folder.path().join("data"), folder.path().join("records.jsonl"));
+    std::fs::create_dir(&data)?;
+    corpus::write(&file, &corpus::records(options.data.as_deref(), count)?)?;
+    child::fill_and_kill(&data, &file)?;
+    let opened = child::spawn(&["reopen", &data.to_string_lossy()])?;
+    let target = Some(Target::AtMost(50_000.0));
+    report.figure("open and read the last record, processor", opened.p50(), Unit::Time, target);
+    Ok(())
+}

@@ -1,0 +1,204 @@
+//! What people use today, run by Python in an environment that is made for it.
+
+use std::cell::RefCell;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde::Deserialize;
+
+use crate::statistics::{median, percentile};
+
+/// The environment, when there is one, with the scripts in it.
+pub(super) struct Peers {
+    folder: Option<PathBuf>,
+    /// Peers that couldn't be run, so that each is told about once.
+    failed: RefCell<Vec<&'static str>>,
+}
+
+/// One of the scripts in `bench/peers`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Script {
+    name: &'static str,
+    text: &'static str,
+}
+
+macro_rules! script {
+    ($name:literal) => {
+        Script { name: $name, text: include_str!(concat!("../../peers/", $name)) }
+    };
+}
+
+pub(super) const SQLITE_VEC: Script = script!("sqlite_vec_flat.py");
+pub(super) const FAISS: Script = script!("faiss_flat.py");
+pub(super) const USEARCH: Script = script!("usearch_hnsw.py");
+pub(super) const FTS5: Script = script!("fts5.py");
+pub(super) const LEAN_MEMORY: Script = script!("lean_memory_search.py");
+pub(super) const SQLITE_WAL: Script = script!("sqlite_wal.py");
+const COMMON: Script = script!("common.py");
+const REQUIREMENTS: &str = include_str!("../../peers/requirements.txt");
+
+/// What a process measured: one of the peers', or Garret's own.
+#[derive(Debug, Default, Deserialize, serde::Serialize)]
+#[serde(default)]
+pub(super) struct Measured {
+    pub(super) peer: String,
+    pub(super) version: String,
+    /// Added a second of processor time.
+    pub(super) inserts_per_s: Option<f64>,
+    /// Microseconds of each query on the clock.
+    pub(super) wall_us: Vec<f64>,
+    /// Microseconds of each query on the processor.
+    pub(super) cpu_us: Vec<f64>,
+    /// Opening and the first query, in microseconds on the clock.
+    pub(super) first_us: Option<f64>,
+    /// What each query found, the best first.
+    pub(super) ids: Vec<Vec<i64>>,
+    pub(super) file_bytes: Option<f64>,
+    pub(super) resident_bytes: Option<f64>,
+}
+
+impl Measured {
+    /// Name and version.
+    pub(super) fn name(&self) -> String {
+        format!("{} {}", self.peer, self.version)
+    }
+
+    /// The middle of the queries' processor times in microseconds.
+    pub(super) fn p50(&self) -> f64 {
+        median(&self.cpu_us)
+    }
+
+    pub(super) fn p99(&self) -> f64 {
+        percentile(&self.cpu_us, 0.99)
+    }
+
+    /// The middle of the queries' times on the clock in microseconds.
+    pub(super) fn wall_p50(&self) -> f64 {
+        median(&self.wall_us)
+    }
+}
+
+impl Peers {
+    /// No peers were asked for.
+    pub(super) const fn none() -> Self {
+        Self { folder: None, failed: RefCell::new(Vec::new()) }
+    }
+
+    /// Makes the environment, or takes the one that is there. Says what stops it; figures then come
+    /// without peers.
+    pub(super) fn prepare() -> Self {
+        match environment() {
+            Ok(folder) => Self { folder: Some(folder), failed: RefCell::default() },
+            Err(error) => {
+                println!("peers    none: {error}");
+                Self::none()
+            }
+        }
+    }
+
+    /// Runs a peer; `None` when there is no environment, or when the peer fails, which is said.
+    pub(super) fn run(&self, script: Script, arguments: &[&str]) -> Option<Measured> {
+        let folder = self.folder.as_ref()?;
+        if self.failed.borrow().contains(&script.name) {
+            return None;
+        }
+        let mut command = Command::new(python(folder));
+        command.arg(folder.join(script.name)).args(arguments);
+        match measured(command) {
+            Ok(measured) => Some(measured),
+            Err(error) => {
+                println!("  (left out: {}: {error})", script.name);
+                self.failed.borrow_mut().push(script.name);
+                None
+            }
+        }
+    }
+}
+
+/// Runs a command that prints what it measured as a line of JSON.
+pub(super) fn measured(mut command: Command) -> Result<Measured, Box<dyn Error>> {
+    let output = command.stdin(Stdio::null()).output()?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
+        return Err(format!("{}: {last}", output.status).into());
+    }
+    parse(&String::from_utf8_lossy(&output.stdout))
+}
+
+/// The last line of what a process printed: libraries may have said something before it.
+fn parse(printed: &str) -> Result<Measured, Box<dyn Error>> {
+    let line = printed.lines().rev().find(|line| !line.trim().is_empty());
+    let line = line.ok_or("it printed nothing")?;
+    Ok(serde_json::from_str(line).map_err(|error| format!("{error} in {line:.80}"))?)
+}
+
+/// The folder with the packages of `requirements.txt`, in the target folder.
+fn environment() -> Result<PathBuf, Box<dyn Error>> {
+    let program = std::env::current_exe()?;
+    let target = program.ancestors().nth(2).ok_or("the program isn't in a target folder")?;
+    let folder = target.join("bench-peers");
+    let stamp = folder.join("installed.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == REQUIREMENTS) {
+        println!("peers    in {}", folder.display());
+    } else {
+        println!("peers    installing into {}", folder.display());
+        let requirements = folder.join("requirements.txt");
+        command(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder))?;
+        fs::write(&requirements, REQUIREMENTS)?;
+        let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"];
+        command(Command::new(python(&folder)).args(pip).arg(requirements))?;
+        fs::write(stamp, REQUIREMENTS)?;
+    }
+    for script in [COMMON, SQLITE_VEC, FAISS, USEARCH, FTS5, LEAN_MEMORY, SQLITE_WAL] {
+        fs::write(folder.join(script.name), script.text)?;
+    }
+    Ok(folder)
+}
+
+fn python(folder: &Path) -> PathBuf {
+    folder.join("bin/python")
+}
+
+fn command(command: &mut Command) -> Result<(), Box<dyn Error>> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{program} can't be started: {error}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stderr, output.stdout].concat();
+    let said = String::from_utf8_lossy(&said);
+    Err(format!("{program}: {}", said.lines().rev().find(|line| !line.is_empty()).unwrap_or(""))
+        .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_printed_is_the_measurement() {
+        let printed = "a library's greeting\n{\"peer\":\"p\",\"version\":\"1\",\"cpu_us\":[1,9,2],\
+                       \"ids\":[[3,1],[]],\"unknown\":0}\n\n";
+        let measured = parse(printed).unwrap();
+        assert_eq!(measured.name(), "p 1");
+        assert_eq!(measured.p50(), 2.0);
+        assert_eq!(measured.ids, [vec![3, 1], vec![]]);
+        assert_eq!(measured.inserts_per_s, None);
+        assert!(parse("").is_err());
+        assert!(parse("Traceback").is_err());
+    }
+
+    #[test]
+    fn a_process_that_fails_is_told_by_its_last_words() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "echo '{}'; echo 'no module' >&2; exit 3"]);
+        let error = measured(shell).unwrap_err().to_string();
+        assert!(error.contains("no module") && error.contains('3'), "{error}");
+    }
+}
