@@ -4,7 +4,7 @@
 //! prompt ([`assemble`]), what a turn cost and what was left out ([`receipt`]), which bytes of a
 //! model's output are control and which are text ([`scan`], [`utf8`]). Everything that touches the
 //! world is a port (a trait) that another crate implements: [`model`], [`prompt`], [`medium`],
-//! [`time`].
+//! [`time`], [`vector`].
 //!
 //! ```
 //! use garret_core::budget::Budget;
@@ -49,3 +49,4 @@ mod testing;
 pub mod time;
 pub mod token;
 pub mod utf8;
+pub mod vector;

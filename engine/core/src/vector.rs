@@ -1,0 +1,111 @@
+//! Port for dot products, the work under vector search, and its scalar reference.
+//!
+//! Two shapes are enough: one query against many int8 rows that lie one after another (the coarse
+//! scan), and one query against one row of half-precision numbers (the exact score of a candidate).
+//! Whatever implements [`Kernels`] agrees with [`Scalar`]: to the bit for int8, up to the order of
+//! rounding for halves.
+//!
+//! ```
+//! use garret_core::vector::{Kernels, Scalar};
+//!
+//! let mut out = [0; 2];
+//! Scalar.dot_rows_i8(&[1, -2], &[3, 4, 5, -6], &mut out);
+//! assert_eq!(out, [-5, 17]);
+//!
+//! let (one, half) = (0x3c00, 0x3800); // 1.0 and 0.5 as binary16
+//! assert_eq!(Scalar.dot_f16(&[one, half], &[half, half]), 0.75);
+//! ```
+//!
+//! Limits: sums of int8 products wrap at 32 bits, which needs more than 131,071 dimensions.
+
+use half::f16;
+
+/// Dot products, by whatever the processor has for them.
+pub trait Kernels: Send + Sync {
+    /// The dot product of `query` with each row of `rows`.
+    ///
+    /// `rows` is row-major, `query.len()` numbers a row; `out` has one place a row. A place without
+    /// a whole row, or any place when the query is empty, becomes 0; rows without a place are left
+    /// out. Every byte is a number, -128 included; sums wrap at 32 bits.
+    fn dot_rows_i8(&self, query: &[i8], rows: &[i8], out: &mut [i32]);
+
+    /// The dot product of two vectors of IEEE binary16 numbers, given as their bits.
+    ///
+    /// Products are exact and sums have at least the precision of `f32`. The longer vector is cut
+    /// to the shorter. NaN, or infinities that cancel each other, give NaN.
+    fn dot_f16(&self, query: &[u16], row: &[u16]) -> f32;
+}
+
+/// The reference: one number after another, on any processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scalar;
+
+impl Kernels for Scalar {
+    fn dot_rows_i8(&self, query: &[i8], rows: &[i8], out: &mut [i32]) {
+        // A row of no numbers has the product 0, and there are as many as anybody wants.
+        let mut rows = rows.chunks_exact(query.len().max(1));
+        for place in out {
+            *place = rows.next().map_or(0, |row| dot_i8(query, row));
+        }
+    }
+
+    fn dot_f16(&self, query: &[u16], row: &[u16]) -> f32 {
+        let wide = |bits: &u16| f16::from_bits(*bits).to_f64();
+        let sum = query.iter().zip(row).map(|(a, b)| wide(a) * wide(b)).sum::<f64>();
+        narrow(sum)
+    }
+}
+
+/// The dot product of two vectors of the same length; the longer is cut to the shorter.
+pub fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
+    let product = |(a, b): (&i8, &i8)| i32::from(*a).wrapping_mul(i32::from(*b));
+    a.iter().zip(b).map(product).fold(0, i32::wrapping_add)
+}
+
+/// The nearest `f32`.
+#[expect(clippy::as_conversions, reason = "the standard library has no other rounding conversion")]
+fn narrow(sum: f64) -> f32 {
+    sum as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(query: &[i8], rows: &[i8], places: usize) -> std::vec::Vec<i32> {
+        let mut out = std::vec![7; places];
+        Scalar.dot_rows_i8(query, rows, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_place_without_a_row_becomes_zero() {
+        assert_eq!(rows(&[1, 2], &[3, 4, 5], 3), [11, 0, 0]);
+        assert_eq!(rows(&[], &[3, 4, 5], 2), [0, 0]);
+        assert_eq!(rows(&[1, 2], &[3, 4, 5, 6], 1), [11]);
+    }
+
+    #[test]
+    fn every_byte_is_a_number() {
+        assert_eq!(rows(&[-128, -128], &[-128, -128, 127, -128], 2), [32_768, 128]);
+    }
+
+    #[test]
+    fn sums_wrap() {
+        let long = std::vec![-128; 131_072];
+        assert_eq!(rows(&long, &long, 1), [i32::MIN]);
+    }
+
+    #[test]
+    fn halves_are_exact_and_bad_numbers_show() {
+        let bits = |x: f32| f16::from_f32(x).to_bits();
+        let tiny = 1; // 2^-24, the smallest
+        assert_eq!(Scalar.dot_f16(&[tiny], &[tiny]), 2_f32.powi(-48));
+        assert_eq!(Scalar.dot_f16(&[bits(65_504.0)], &[bits(65_504.0), tiny]), 65_504_f32.powi(2));
+        let infinite = bits(f32::INFINITY);
+        assert_eq!(Scalar.dot_f16(&[infinite, tiny], &[tiny, tiny]), f32::INFINITY);
+        assert!(Scalar.dot_f16(&[infinite, infinite], &[bits(1.0), bits(-1.0)]).is_nan());
+        assert!(Scalar.dot_f16(&[infinite], &[bits(0.0)]).is_nan());
+        assert!(Scalar.dot_f16(&[bits(f32::NAN), tiny], &[tiny, tiny]).is_nan());
+    }
+}
