@@ -45,6 +45,17 @@ pub trait Medium: Send + Sync {
     /// # Errors
     /// [`MediumError`]; what was written since the last sync may be lost then.
     fn sync(&self) -> Result<(), MediumError>;
+
+    /// Shows `len` bytes from `offset` where they lie, without copying them, when the medium can do
+    /// that cheaply; otherwise returns false without calling `read`, and [`Medium::read_at`] is the
+    /// way. It does so past the end, too.
+    ///
+    /// `read` must not use the medium: a medium that shows its bytes keeps them from changing, and
+    /// may make writers wait, until `read` returns.
+    fn with_bytes(&self, offset: u64, len: usize, read: &mut dyn FnMut(&[u8])) -> bool {
+        let _ = (offset, len, read);
+        false
+    }
 }
 
 /// What went wrong on a medium.

@@ -83,7 +83,7 @@ proptest! {
 #[test]
 fn every_product_of_two_bytes_is_right_in_every_lane() {
     for kernels in kernels() {
-        for lane in 0..37 {
+        for lane in [0, 1, 7, 8, 15, 16, 31, 32, 36] {
             let mut rows = vec![0_i8; 37 * 256];
             for (row, byte) in rows.chunks_exact_mut(37).zip(i8::MIN..=i8::MAX) {
                 row[lane] = byte;

@@ -8,11 +8,15 @@ pub(super) fn read(data: &[u8], offset: u64, out: &mut [u8]) -> Result<(), Mediu
     if out.is_empty() {
         return Ok(());
     }
-    let start = usize::try_from(offset).map_err(|_| MediumError::OutOfRange)?;
-    let end = start.checked_add(out.len()).ok_or(MediumError::OutOfRange)?;
-    let from = data.get(start..end).ok_or(MediumError::OutOfRange)?;
-    out.copy_from_slice(from);
+    out.copy_from_slice(part(data, offset, out.len())?);
     Ok(())
+}
+
+/// `len` bytes at `offset` of `data`.
+pub(super) fn part(data: &[u8], offset: u64, len: usize) -> Result<&[u8], MediumError> {
+    let start = usize::try_from(offset).map_err(|_| MediumError::OutOfRange)?;
+    let end = start.checked_add(len).ok_or(MediumError::OutOfRange)?;
+    data.get(start..end).ok_or(MediumError::OutOfRange)
 }
 
 /// Puts `bytes` at `offset` of `data`, growing it with zeros where needed.

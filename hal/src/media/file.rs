@@ -2,17 +2,24 @@
 
 use super::{MAX_LEN, end_of};
 use garret_core::medium::{Medium, MediumError};
+use memmap2::Mmap;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// A regular file, read and written at offsets (`pread`, `pwrite`) and made durable by `fdatasync`.
 ///
 /// Several threads may use one handle. It takes no lock against other processes.
+///
+/// [`Medium::with_bytes`] maps the file, and maps it again after it has grown by a thirty-second
+/// part; what was added since is left to [`Medium::read_at`]. While bytes are shown, this handle
+/// neither changes nor cuts them. Whoever uses it must see to it that nobody else does, by a lock
+/// on the namespace: the process is ended (`SIGBUS`) when it looks at bytes that were cut off, or
+/// that the device fails to deliver.
 ///
 /// After a failed [`Medium::sync`] Linux may have dropped what was unsynced and forgotten the
 /// error, so a later sync could succeed without the data. This handle therefore repeats the first
@@ -34,6 +41,9 @@ pub struct FileMedium {
     file: File,
     read_only: bool,
     sync_failure: OnceLock<MediumError>,
+    /// What [`Medium::with_bytes`] shows. Locked for reading while it does, and while bytes behind
+    /// its end are written; for writing while it or what it shows changes.
+    map: RwLock<Option<Mmap>>,
 }
 
 impl FileMedium {
@@ -75,12 +85,31 @@ impl FileMedium {
         }
         self.sync_failure.get().map_or(Ok(()), |failure| Err(*failure))
     }
+
+    /// Maps all of the file, where that is worth it for the bytes up to `end`.
+    #[allow(unsafe_code)]
+    fn map_again(&self, end: usize) {
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        let mapped = map.as_ref().map_or(0, |map| map.len());
+        let Some(len) = self.len().ok().and_then(|len| usize::try_from(len).ok()) else { return };
+        if len < end || len - mapped.min(len) < mapped / REMAP_SHARE {
+            return;
+        }
+        // SAFETY: the bytes of a mapping must not change while they are borrowed, nor the file be
+        // cut. They are borrowed only under a read lock of `map`. This handle writes below the
+        // mapping's end, and cuts, only under the write lock; that nobody else does is asked of the
+        // user of this type.
+        *map = unsafe { Mmap::map(&self.file) }.ok();
+    }
 }
+
+/// A file is mapped again when it has grown by one part in so many.
+const REMAP_SHARE: usize = 32;
 
 /// A file that the caller opened for reading and writing, and perhaps locked.
 impl From<File> for FileMedium {
     fn from(file: File) -> Self {
-        Self { file, read_only: false, sync_failure: OnceLock::new() }
+        Self { file, read_only: false, sync_failure: OnceLock::new(), map: RwLock::new(None) }
     }
 }
 
@@ -106,13 +135,24 @@ impl Medium for FileMedium {
             return Ok(());
         }
         end_of(offset, bytes.len()).ok_or(MediumError::Full)?;
-        self.file.write_all_at(bytes, offset).map_err(|error| refused(&error))
+        let write = || self.file.write_all_at(bytes, offset).map_err(|error| refused(&error));
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        if !shows(map.as_ref(), offset) {
+            return write();
+        }
+        drop(map);
+        let _unseen = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        write()
     }
 
     fn set_len(&self, len: u64) -> Result<(), MediumError> {
         self.healthy()?;
         if len > MAX_LEN {
             return Err(MediumError::Full);
+        }
+        let mut map = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        if shows(map.as_ref(), len) {
+            *map = None;
         }
         self.file.set_len(len).map_err(|error| refused(&error))
     }
@@ -128,6 +168,26 @@ impl Medium for FileMedium {
         let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
         Err(*self.sync_failure.get_or_init(|| refused(&error)))
     }
+
+    fn with_bytes(&self, offset: u64, len: usize, read: &mut dyn FnMut(&[u8])) -> bool {
+        let Ok(start) = usize::try_from(offset) else { return false };
+        let Some(end) = start.checked_add(len) else { return false };
+        let mut show = || {
+            let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+            let part = map.as_ref().and_then(|map| map.get(start..end));
+            part.map(&mut *read).is_some()
+        };
+        if show() {
+            return true;
+        }
+        self.map_again(end);
+        show()
+    }
+}
+
+/// Whether a change at `offset` and behind it changes what `map` shows.
+fn shows(map: Option<&Mmap>, offset: u64) -> bool {
+    map.is_some_and(|map| usize::try_from(offset).is_ok_and(|offset| offset < map.len()))
 }
 
 /// Makes a new name in a directory survive a power cut.
@@ -225,6 +285,60 @@ mod tests {
         assert_eq!(of(Errno::IO), MediumError::Device { errno: Errno::IO.raw_os_error() });
         let numberless = io::Error::from(io::ErrorKind::WriteZero);
         assert_eq!(refused(&numberless), MediumError::Device { errno: 0 });
+    }
+
+    fn shown(medium: &dyn Medium, offset: u64, len: usize) -> Option<Vec<u8>> {
+        let mut found = None;
+        medium.with_bytes(offset, len, &mut |bytes| found = Some(bytes.to_vec()));
+        found
+    }
+
+    #[test]
+    fn a_mapping_follows_writes_growth_and_cuts() {
+        let dir = tempfile::tempdir().unwrap();
+        let medium = FileMedium::open(&dir.path().join("medium")).unwrap();
+        assert_eq!(shown(&medium, 0, 1), None);
+        medium.write_at(0, &[7; 40_000]).unwrap();
+        assert_eq!(shown(&medium, 39_999, 1).unwrap(), [7]);
+        assert_eq!(shown(&medium, 39_999, 2), None);
+        medium.write_at(1, &[8]).unwrap();
+        assert_eq!(shown(&medium, 0, 3).unwrap(), [7, 8, 7]);
+        // A little more isn't worth a new mapping; a good deal is.
+        medium.write_at(40_000, &[9; 100]).unwrap();
+        assert_eq!(shown(&medium, 40_000, 100), None);
+        medium.write_at(40_100, &[9; 5_000]).unwrap();
+        assert_eq!(shown(&medium, 39_999, 2).unwrap(), [7, 9]);
+        medium.set_len(100).unwrap();
+        assert_eq!(shown(&medium, 99, 2), None);
+        assert_eq!(shown(&medium, 99, 1).unwrap(), [7]);
+        medium.set_len(60_000).unwrap();
+        assert_eq!(shown(&medium, 99, 2).unwrap(), [7, 0]);
+        assert_eq!(shown(&medium, u64::MAX, 1), None);
+        assert_eq!(shown(&medium, 1, usize::MAX), None);
+    }
+
+    /// Bytes that are shown don't change under the reader: a write to them waits.
+    #[test]
+    fn what_is_shown_stays_while_it_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let medium = FileMedium::open(&dir.path().join("medium")).unwrap();
+        medium.write_at(0, &[1; 8_192]).unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut value = 1_u8;
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    value = value.wrapping_add(1);
+                    medium.write_at(0, &[value; 8_192]).unwrap();
+                }
+            });
+            for _ in 0..200 {
+                let bytes = shown(&medium, 0, 8_192).unwrap();
+                assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            writer.join().unwrap();
+        });
     }
 
     #[test]

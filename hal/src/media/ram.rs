@@ -70,4 +70,12 @@ impl Medium for RamMedium {
     fn sync(&self) -> Result<(), MediumError> {
         Ok(())
     }
+
+    fn with_bytes(&self, offset: u64, len: usize, read: &mut dyn FnMut(&[u8])) -> bool {
+        match bytes::part(&self.data(), offset, len) {
+            Ok(part) => read(part),
+            Err(_) => return false,
+        }
+        true
+    }
 }
