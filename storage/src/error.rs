@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::medium::MediumError;
 
+use crate::facts::FactError;
 use crate::name::NamespaceError;
 
 /// Why a store wasn't opened. The file is as it was.
@@ -149,6 +150,9 @@ pub enum WriteError {
         /// The turn.
         turn: TurnSeq,
     },
+    /// A fact that can't be taken or found.
+    #[error(transparent)]
+    Fact(#[from] FactError),
     /// Over [`MAX_BYTES`](crate::MAX_BYTES).
     #[error("{what} has {bytes} bytes, at most {max} can be stored: split it")]
     TooLarge {

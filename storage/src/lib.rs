@@ -52,6 +52,7 @@
 mod backend;
 mod create;
 mod error;
+pub mod facts;
 mod lock;
 mod name;
 mod open;
@@ -66,6 +67,10 @@ mod view;
 mod write;
 
 pub use error::{OpenError, ReadError, WriteError};
+pub use facts::{
+    Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
+    FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Usage,
+};
 pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
 pub use store::{MAX_BYTES, Store};
 pub use view::{DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};

@@ -84,7 +84,7 @@ where
 }
 
 /// A record where it lies, its value checked.
-fn access<'a, R>(
+pub(crate) fn access<'a, R>(
     value: &'a [u8],
     what: &'static str,
     key: impl FnOnce() -> String,
@@ -227,7 +227,7 @@ pub(crate) fn damaged(what: &'static str, key: String) -> Fault {
     Fault::Damaged { what, key }
 }
 
-const fn byte_of(confidence: Confidence) -> u8 {
+pub(crate) const fn byte_of(confidence: Confidence) -> u8 {
     match confidence {
         Confidence::Wrong => 0,
         Confidence::Good => 2,
@@ -236,7 +236,7 @@ const fn byte_of(confidence: Confidence) -> u8 {
     }
 }
 
-const fn confidence_of(byte: u8) -> Option<Confidence> {
+pub(crate) const fn confidence_of(byte: u8) -> Option<Confidence> {
     match byte {
         0 => Some(Confidence::Wrong),
         1 => Some(Confidence::Unsure),

@@ -1,0 +1,79 @@
+//! Whether the words that a fact rests on are in the turn that it names.
+
+use garret_core::id::SessionId;
+use redb::{ReadableTable, WriteTransaction};
+
+use super::key::quote_key;
+use super::op::Draft;
+use super::write::Stop;
+use crate::error::{Fault, WriteError};
+use crate::record::{ReplyRecord, SessionRecord, TurnRecord, session_name};
+use crate::table::{REPLIES, SESSIONS, TURNS, TurnKey, turn_key};
+
+/// The number of a draft's session, its turn, and whether the draft's quote is found there. Zeros
+/// where it names none.
+pub(super) fn origin(
+    transaction: &WriteTransaction,
+    draft: &Draft<'_>,
+) -> Result<(u64, u64, bool), Stop> {
+    if draft.session.is_empty() {
+        return Ok((0, 0, false));
+    }
+    let id = draft.session.as_bytes();
+    let sessions = transaction.open_table(SESSIONS)?;
+    let record =
+        sessions.get(id)?.map(|bytes| SessionRecord::read(id, bytes.value())).transpose()?;
+    let session: SessionId = draft
+        .session
+        .parse()
+        .map_err(|_| Fault::Damaged { what: "operation", key: session_name(draft.session) })?;
+    let Some(record) = record else {
+        return Err(WriteError::UnknownSession { session }.into());
+    };
+    if draft.turn == 0 || draft.turn > record.turns {
+        return Err(WriteError::UnknownTurn { session, turn: draft.turn }.into());
+    }
+    let grounded = is_said(transaction, record.number, draft)?;
+    Ok((record.number, draft.turn, grounded))
+}
+
+fn is_said(transaction: &WriteTransaction, session: u64, draft: &Draft<'_>) -> Result<bool, Stop> {
+    let quote = quote_key(draft.quote);
+    if quote.is_empty() {
+        return Ok(false);
+    }
+    let key = turn_key(session, draft.turn);
+    let (user, assistant) = match draft.source {
+        0 => (true, false),
+        1 => (false, true),
+        _ => (true, true),
+    };
+    let in_turn = user
+        && holds(&transaction.open_table(TURNS)?, &key, &quote, |bytes| {
+            TurnRecord::view(session, draft.turn, bytes).map(|turn| turn.user)
+        })?;
+    let in_reply = assistant
+        && !in_turn
+        && holds(&transaction.open_table(REPLIES)?, &key, &quote, |bytes| {
+            ReplyRecord::view(session, draft.turn, bytes).map(|reply| reply.text)
+        })?;
+    Ok(in_turn || in_reply)
+}
+
+/// Whether there is a text under `key` that can be read and has the words of `quote` in it.
+fn holds(
+    table: &impl ReadableTable<&'static TurnKey, &'static [u8]>,
+    key: &TurnKey,
+    quote: &str,
+    text: impl for<'a> Fn(&'a [u8]) -> Result<&'a str, Fault>,
+) -> Result<bool, Fault> {
+    let Some(bytes) = table.get(key)? else { return Ok(false) };
+    match text(bytes.value()) {
+        Ok(text) => Ok(quote_key(text).contains(quote)),
+        Err(Fault::Damaged { what, key }) => {
+            tracing::warn!(what, key, "damaged, so a quote can't be looked for in it");
+            Ok(false)
+        }
+        Err(fault) => Err(fault),
+    }
+}

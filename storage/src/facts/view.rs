@@ -1,0 +1,428 @@
+//! What goes in and what comes out.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::time::Confidence;
+
+use super::id::{EntityId, FactId};
+
+/// What a fact does to those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FactKind {
+    /// Says something by itself.
+    Asserts,
+    /// Says one more thing of that kind about its subject.
+    Extends,
+    /// Ended another fact when it was written.
+    Supersedes,
+    /// Was inferred, not said.
+    Derives,
+}
+
+impl FactKind {
+    /// The name on the wire: `asserts`, `extends`, `supersedes` or `derives`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Asserts => "asserts",
+            Self::Extends => "extends",
+            Self::Supersedes => "supersedes",
+            Self::Derives => "derives",
+        }
+    }
+
+    pub(crate) const fn to_byte(self) -> u8 {
+        match self {
+            Self::Asserts => 0,
+            Self::Extends => 1,
+            Self::Supersedes => 2,
+            Self::Derives => 3,
+        }
+    }
+
+    pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::Asserts),
+            1 => Some(Self::Extends),
+            2 => Some(Self::Supersedes),
+            3 => Some(Self::Derives),
+            _ => None,
+        }
+    }
+}
+
+/// Who said it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FactSource<'a> {
+    /// The user.
+    #[default]
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's output.
+    Tool,
+    /// A document.
+    Document,
+    /// Somebody else, by name. One of the names of the others stands for that one.
+    Named(Cow<'a, str>),
+}
+
+impl<'a> FactSource<'a> {
+    /// The source of this name: `user`, `assistant`, `tool`, `document`, or anybody else.
+    pub fn from_name(name: impl Into<Cow<'a, str>>) -> Self {
+        let name = name.into();
+        match &*name {
+            "user" => Self::User,
+            "assistant" => Self::Assistant,
+            "tool" => Self::Tool,
+            "document" => Self::Document,
+            _ => Self::Named(name),
+        }
+    }
+
+    /// Its name; [`FactSource::from_name`] turns it back.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+            Self::Document => "document",
+            Self::Named(name) => name,
+        }
+    }
+
+    /// The same source, holding its own name.
+    pub fn into_owned(self) -> FactSource<'static> {
+        match self {
+            Self::User => FactSource::User,
+            Self::Assistant => FactSource::Assistant,
+            Self::Tool => FactSource::Tool,
+            Self::Document => FactSource::Document,
+            Self::Named(name) => FactSource::Named(Cow::Owned(name.into_owned())),
+        }
+    }
+}
+
+impl fmt::Display for FactSource<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The turn in which a fact was said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin<'a> {
+    /// Its session.
+    pub session: &'a SessionId,
+    /// Its number there.
+    pub turn: TurnSeq,
+}
+
+/// A fact to be stored. Only `text` is needed:
+///
+/// ```
+/// use garret_storage::NewFact;
+/// let fact = NewFact {
+///     text: "I live in Oslo.",
+///     subject: Some("user"),
+///     predicate: Some("lives_in"),
+///     object: Some("Oslo"),
+///     ..NewFact::default()
+/// };
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct NewFact<'a> {
+    /// What it says, kept unchanged.
+    pub text: &'a str,
+    /// Who said it.
+    pub source: FactSource<'a>,
+    /// Where it was said; session and turn must be there.
+    pub origin: Option<Origin<'a>>,
+    /// The words it rests on. With an `origin` they are looked for in that turn: in the user's
+    /// words or the reply, whichever is of this source, else in both.
+    pub quote: Option<&'a str>,
+    /// Whom or what it is about. Without one it's a plain note.
+    pub subject: Option<&'a str>,
+    /// What kind of thing the subject is; things of one name and different types are different.
+    pub subject_type: Option<&'a str>,
+    /// What it says about the subject, such as `lives_in`; `about` where nothing is given.
+    pub predicate: Option<&'a str>,
+    /// The value, such as `Oslo`; the text where nothing is given.
+    pub object: Option<&'a str>,
+    /// From when on it is true, in milliseconds since 1970; from when it was said where nothing
+    /// is given.
+    pub valid_at: Option<i64>,
+    /// Until when it is true, where that is known.
+    pub valid_to: Option<i64>,
+    /// Whether it was inferred rather than said.
+    pub inferred: bool,
+    /// The facts that it was inferred from or sums up: it ends when the first of them does.
+    pub derived_from: &'a [FactId],
+    /// How much it matters, 0 to 10; rated by rules where nothing is given.
+    pub salience: Option<f32>,
+    /// How sure it is, 0 to 1; 1 where nothing is given.
+    pub confidence: Option<f32>,
+}
+
+/// What became of a fact that was to be stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Added {
+    /// The fact that says it now.
+    pub id: FactId,
+    /// Whether that is a new one.
+    pub outcome: Outcome,
+    /// Facts that it replaced, with their retired duplicates.
+    pub superseded: Vec<FactId>,
+    /// Facts that had been derived from those, and ended with them.
+    pub invalidated: Vec<FactId>,
+}
+
+/// Whether a fact was new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It was written.
+    Stored,
+    /// A fact that holds at that time says the same already: no fact was written.
+    Restated,
+}
+
+/// A fact, read in place.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FactView<'a> {
+    /// Its number.
+    pub id: FactId,
+    /// What it says, unchanged.
+    pub text: &'a str,
+    /// What it did when it was written.
+    pub kind: FactKind,
+    /// Whether it was inferred rather than said.
+    pub inferred: bool,
+    /// Who said it.
+    pub source: FactSource<'a>,
+    /// The number of the session in which it was said. It stays when the session is deleted.
+    pub session: Option<u64>,
+    /// The turn there.
+    pub turn: Option<TurnSeq>,
+    /// The words it rests on.
+    pub quote: Option<&'a str>,
+    /// Whether those words were found in the turn when the fact was written.
+    pub grounded: bool,
+    /// Whom or what it is about.
+    pub subject: Option<EntityId>,
+    /// What it says about the subject; empty when it has none.
+    pub predicate: &'a str,
+    /// The value; `None` where that is the text.
+    pub object: Option<&'a str>,
+    /// From when on it is true, in milliseconds since 1970.
+    pub valid_at: i64,
+    /// From when on it isn't true any more. Equal to `valid_at` when it never was.
+    pub valid_to: Option<i64>,
+    /// What replaced it.
+    pub superseded_by: Option<FactId>,
+    /// The fact whose coming ended it, where it had been derived from one that was replaced; or
+    /// that one itself where it was retracted.
+    pub invalidated_by: Option<FactId>,
+    /// Whether nothing replaced it and it has no end.
+    pub latest: bool,
+    /// Wall clock when it was written, in milliseconds since 1970.
+    pub recorded_at: i64,
+    /// How far that clock could be trusted.
+    pub clock: Confidence,
+    /// How much it matters, 0 to 10.
+    pub salience: f32,
+    /// How sure it is, 0 to 1.
+    pub confidence: f32,
+}
+
+impl FactView<'_> {
+    /// Whether it is true at a moment, in milliseconds since 1970.
+    pub fn holds_at(&self, at_ms: i64) -> bool {
+        holds(self.valid_at, self.valid_to, at_ms)
+    }
+
+    /// The same fact, independent of the store.
+    pub fn to_fact(&self) -> Fact {
+        Fact {
+            id: self.id,
+            text: self.text.to_owned(),
+            kind: self.kind,
+            inferred: self.inferred,
+            source: self.source.clone().into_owned(),
+            session: self.session,
+            turn: self.turn,
+            quote: self.quote.map(str::to_owned),
+            grounded: self.grounded,
+            subject: self.subject,
+            predicate: self.predicate.to_owned(),
+            object: self.object.map(str::to_owned),
+            valid_at: self.valid_at,
+            valid_to: self.valid_to,
+            superseded_by: self.superseded_by,
+            invalidated_by: self.invalidated_by,
+            latest: self.latest,
+            recorded_at: self.recorded_at,
+            clock: self.clock,
+            salience: self.salience,
+            confidence: self.confidence,
+        }
+    }
+}
+
+/// A fact; see [`FactView`] for its fields.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs)] // They are those of `FactView`.
+pub struct Fact {
+    pub id: FactId,
+    pub text: String,
+    pub kind: FactKind,
+    pub inferred: bool,
+    pub source: FactSource<'static>,
+    pub session: Option<u64>,
+    pub turn: Option<TurnSeq>,
+    pub quote: Option<String>,
+    pub grounded: bool,
+    pub subject: Option<EntityId>,
+    pub predicate: String,
+    pub object: Option<String>,
+    pub valid_at: i64,
+    pub valid_to: Option<i64>,
+    pub superseded_by: Option<FactId>,
+    pub invalidated_by: Option<FactId>,
+    pub latest: bool,
+    pub recorded_at: i64,
+    pub clock: Confidence,
+    pub salience: f32,
+    pub confidence: f32,
+}
+
+impl Fact {
+    /// Whether it is true at a moment, in milliseconds since 1970.
+    pub fn holds_at(&self, at_ms: i64) -> bool {
+        holds(self.valid_at, self.valid_to, at_ms)
+    }
+}
+
+fn holds(valid_at: i64, valid_to: Option<i64>, at_ms: i64) -> bool {
+    valid_at <= at_ms && valid_to.is_none_or(|end| at_ms < end)
+}
+
+/// Somebody or something that facts are about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Entity {
+    /// Its number.
+    pub id: EntityId,
+    /// Its name as it was first written.
+    pub name: String,
+    /// What kind of thing it is; empty where that wasn't said.
+    pub kind: String,
+    /// Wall clock when it was first named, in milliseconds since 1970.
+    pub recorded_at: i64,
+}
+
+/// How often a fact was of use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// How many times.
+    pub count: u64,
+    /// When last, in milliseconds since 1970.
+    pub last_ms: Option<i64>,
+}
+
+/// One end of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Node {
+    /// A fact.
+    Fact(FactId),
+    /// An entity.
+    Entity(EntityId),
+}
+
+/// What a link says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum LinkKind {
+    /// It was inferred from the other, or sums it up.
+    DerivedFrom,
+    /// It is about the same as the other.
+    Related,
+    /// It adds to the other.
+    Extends,
+    /// It speaks against the other.
+    Contradicts,
+    /// It is a part of the other.
+    PartOf,
+}
+
+impl LinkKind {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::DerivedFrom, Self::Related, Self::Extends, Self::Contradicts, Self::PartOf];
+
+    /// The name on the wire, such as `derived_from`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::DerivedFrom => "derived_from",
+            Self::Related => "related",
+            Self::Extends => "extends",
+            Self::Contradicts => "contradicts",
+            Self::PartOf => "part_of",
+        }
+    }
+}
+
+/// A link between two things.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    /// Where it starts.
+    pub from: Node,
+    /// What it says.
+    pub kind: LinkKind,
+    /// Where it leads.
+    pub to: Node,
+}
+
+/// Which facts to list. The default lists all.
+#[derive(Clone, Debug, Default)]
+pub struct FactFilter<'a> {
+    /// Only those that are true at this moment, in milliseconds since 1970.
+    pub as_of: Option<i64>,
+    /// Only those that nothing replaced and that have no end.
+    pub latest: bool,
+    /// Only those of this kind.
+    pub kind: Option<FactKind>,
+    /// Only those of this source.
+    pub source: Option<FactSource<'a>>,
+    /// Only those about whoever has this name, of whatever type.
+    pub subject: Option<&'a str>,
+    /// Only those of this predicate.
+    pub predicate: Option<&'a str>,
+    /// Only those said in this session.
+    pub session: Option<&'a SessionId>,
+    /// Only those after this one: the last of the page before.
+    pub after: Option<FactId>,
+    /// Most facts in the page; 0 for [`FactFilter::PAGE`].
+    pub limit: usize,
+}
+
+impl FactFilter<'_> {
+    /// Facts in a page where nothing else was asked for.
+    pub const PAGE: usize = 100;
+}
+
+/// Some of the facts asked for, in the order of writing.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FactPage {
+    /// The facts.
+    pub facts: Vec<Fact>,
+    /// What to give as `after` for the next page; `None` when there is none.
+    pub next: Option<FactId>,
+}
