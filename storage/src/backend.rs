@@ -1,8 +1,9 @@
-//! redb on a [`Medium`]: the adapter, and the stage that keeps an open from touching the medium.
+//! redb on a [`Medium`]: the adapter, and the stage that decides when the medium is touched.
 //!
-//! redb writes while it opens: a flag, or a repair. The stage holds those writes in memory, in
-//! their order and with their syncs, until the store has its first record to write. So a file that
-//! is refused stays as it was, a full disk can be opened and read, and reading costs no writes.
+//! redb writes while it opens (a flag, or a repair), and pages that it has no room for between
+//! commits. The stage holds those writes in memory, in their order and with their syncs, until they
+//! are flushed: by a fold of the journal, or a write that doesn't go through it. So a file that is
+//! refused stays as it was, a full disk can be opened and read, and reading costs no writes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -21,10 +22,8 @@ pub(crate) struct Link {
 }
 
 enum State {
-    /// Writes stay here.
+    /// Writes stay here until they are flushed.
     Staged(Stage),
-    /// Writes go to the medium.
-    Live,
     /// Nothing goes anywhere any more.
     Cut,
 }
@@ -39,23 +38,21 @@ impl Link {
         })
     }
 
-    /// Performs what was staged and sends later writes to the medium directly.
+    /// Performs what was staged, in its order.
     ///
-    /// On an error the rest stays staged, reads still see it, and the next call goes on from there.
-    pub(crate) fn go_live(&self) -> Result<(), MediumError> {
-        let mut state = self.state();
-        if let State::Staged(stage) = &mut *state {
-            stage.perform(&*self.medium)?;
-            *state = State::Live;
+    /// After an error the database must be opened anew: what of it the medium holds isn't known.
+    pub(crate) fn flush(&self) -> Result<(), MediumError> {
+        match &mut *self.state() {
+            State::Staged(stage) => stage.perform(&*self.medium),
+            State::Cut => Ok(()),
         }
-        Ok(())
     }
 
     /// Everything a still staged link holds, and nothing afterwards.
     pub(crate) fn take_image(&self) -> Option<Image> {
         match std::mem::replace(&mut *self.state(), State::Cut) {
             State::Staged(stage) => Some(Image { len: stage.len, blocks: stage.blocks }),
-            State::Live | State::Cut => None,
+            State::Cut => None,
         }
     }
 
@@ -83,13 +80,13 @@ impl Link {
 
     fn run<T>(
         &self,
-        act: impl FnOnce(&mut State, &dyn Medium) -> Result<T, MediumError>,
+        act: impl FnOnce(&mut Stage, &dyn Medium) -> Result<T, MediumError>,
     ) -> io::Result<T> {
         let mut state = self.state();
-        if matches!(*state, State::Cut) {
+        let State::Staged(stage) = &mut *state else {
             return Err(io::Error::other("the store was reopened meanwhile"));
-        }
-        act(&mut state, &*self.medium).map_err(|error| {
+        };
+        act(stage, &*self.medium).map_err(|error| {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
             io::Error::other(error)
         })
@@ -107,44 +104,29 @@ impl fmt::Debug for Adapter {
 
 impl StorageBackend for Adapter {
     fn len(&self) -> io::Result<u64> {
-        self.0.run(|state, medium| match state {
-            State::Staged(stage) => Ok(stage.len),
-            _ => medium.len(),
-        })
+        self.0.run(|stage, _| Ok(stage.len))
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.run(|state, medium| match state {
-            State::Staged(stage) => stage.read(medium, offset, out),
-            _ => medium.read_at(offset, out),
-        })
+        self.0.run(|stage, medium| stage.read(medium, offset, out))
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.0.run(|state, medium| match state {
-            State::Staged(stage) => {
-                stage.set_len(len);
-                Ok(())
-            }
-            _ => medium.set_len(len),
+        self.0.run(|stage, _| {
+            stage.set_len(len);
+            Ok(())
         })
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.run(|state, medium| match state {
-            State::Staged(stage) => {
-                stage.sync();
-                Ok(())
-            }
-            _ => medium.sync(),
+        self.0.run(|stage, _| {
+            stage.sync();
+            Ok(())
         })
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.0.run(|state, medium| match state {
-            State::Staged(stage) => stage.write(medium, offset, data),
-            _ => medium.write_at(offset, data),
-        })
+        self.0.run(|stage, medium| stage.write(medium, offset, data))
     }
 }
 
@@ -259,6 +241,8 @@ impl Stage {
             }
             self.waiting.pop_front();
         }
+        self.blocks.clear();
+        self.base = self.len;
         Ok(())
     }
 }
@@ -294,7 +278,7 @@ mod tests {
         Write(u64, Vec<u8>),
         SetLen(u64),
         Sync,
-        GoLive,
+        Flush,
     }
 
     fn step() -> impl Strategy<Value = Step> {
@@ -304,7 +288,7 @@ mod tests {
                 .prop_map(|(at, bytes)| Step::Write(at, bytes)),
             3 => position.prop_map(Step::SetLen),
             1 => Just(Step::Sync),
-            1 => Just(Step::GoLive),
+            1 => Just(Step::Flush),
         ]
     }
 
@@ -316,8 +300,8 @@ mod tests {
     proptest! {
            #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
-           /// Staged or not, a reader sees what a plain array would hold; the medium does once
-           /// live.
+           /// A reader always sees what a plain array would hold; the medium holds it once
+           /// flushed.
            #[test]
            fn a_link_shows_what_was_written(
                before in vec(1..=u8::MAX, 0..20_000),
@@ -328,7 +312,7 @@ mod tests {
                let stage = Stage::new(medium.len()?);
                let link = Link::new(Arc::new(medium.clone()), stage);
                let adapter = Adapter(link.clone());
-               let (mut model, mut live) = (before.clone(), false);
+               let (mut model, mut flushed) = (before.clone(), before.clone());
                for step in steps {
                    match step {
                        Step::Write(at, bytes) => {
@@ -342,9 +326,9 @@ mod tests {
                            model.resize(len as usize, 0);
                        }
                        Step::Sync => adapter.sync_data()?,
-                       Step::GoLive => {
-                           link.go_live()?;
-                           live = true;
+                       Step::Flush => {
+                           link.flush()?;
+                           flushed.clone_from(&model);
                        }
                    }
                    prop_assert_eq!(adapter.len()?, model.len() as u64);
@@ -354,9 +338,9 @@ mod tests {
                        let found = read(&adapter, *at, *len).ok();
     prop_assert_eq!(found.as_deref(), expected);
                    }
-                   prop_assert_eq!(&medium.snapshot(), if live { &model } else { &before });
+                   prop_assert_eq!(&medium.snapshot(), &flushed);
                }
-               link.go_live()?;
+               link.flush()?;
                prop_assert_eq!(medium.snapshot(), &*model);
                link.cut();
                prop_assert!(adapter.write(0, b"late").is_err() && read(&adapter, 0, 0).is_err());

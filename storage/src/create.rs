@@ -10,8 +10,9 @@ use garret_core::medium::{Medium, MediumError};
 
 use crate::backend::{Adapter, BLOCK_U64, Image, Link, Operation, Stage};
 use crate::error::Fault;
+use crate::journal::frame::Position;
 use crate::open::{builder, contain};
-use crate::table::{FORMAT, META, RECEIPTS, REPLIES, SESSIONS, TURNS, key};
+use crate::table::{self, FORMAT, META, key};
 
 /// What the first bytes say.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,11 +74,10 @@ fn image(namespace: &str) -> Result<Image, Fault> {
             meta.insert(key::FORMAT, FORMAT.as_slice())?;
             meta.insert(key::NAMESPACE, namespace.as_bytes())?;
             meta.insert(key::NEXT_SESSION, 1_u64.to_le_bytes().as_slice())?;
-            transaction.open_table(SESSIONS)?;
-            transaction.open_table(TURNS)?;
-            transaction.open_table(REPLIES)?;
-            transaction.open_table(RECEIPTS)?;
+            meta.insert(key::ACTIVITY, 0_u64.to_le_bytes().as_slice())?;
+            meta.insert(key::JOURNAL, Position::default().to_bytes().as_slice())?;
         }
+        table::make_all(&transaction)?;
         transaction.commit()?;
         // Closing writes the last of it.
         drop(database);

@@ -68,6 +68,14 @@ pub enum OpenError {
         /// What was found.
         why: String,
     },
+    /// The journal can't be followed.
+    #[error("the journal of namespace `{namespace}` {why}; nothing was changed")]
+    Journal {
+        /// The namespace asked for.
+        namespace: String,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
     /// The file belongs to another namespace.
     #[error(
         "the file of namespace `{namespace}` holds namespace `{found}`: it was renamed or copied \

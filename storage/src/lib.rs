@@ -1,7 +1,7 @@
 //! The conversation log of Garret: what was said, durable before anything else happens.
 //!
-//! One namespace is one file: a redb database of rkyv records that are read where they lie. The
-//! format is in `FORMAT.md`. [`Store`] is the whole interface.
+//! One namespace is a redb database of rkyv records that are read where they lie, and a journal of
+//! the writes that aren't in it yet. The format is in `FORMAT.md`. [`Store`] is the whole interface.
 //!
 //! ```
 //! use garret_core::time::{Confidence, WallTime};
@@ -43,8 +43,8 @@
 //! where common words don't tell).
 //!
 //! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
-//! pages; a commit writes about 40 to 46 KB to the device and syncs it twice (2,000 turns of 100
-//! bytes); listing reads every session's record; a delete leaves the bytes in free pages until they are used again; files
+//! pages; a write syncs once and moves one or two blocks of 4 KiB, and every 256th also folds the
+//! journal (two syncs and about as many bytes as were said, with 40 KB on top); listing reads every session's record; a delete leaves the bytes in free pages until they are used again; files
 //! shrink only where their end is free.
 
 #![forbid(unsafe_code)]
@@ -53,9 +53,11 @@ mod backend;
 mod create;
 mod error;
 pub mod facts;
+mod journal;
 mod lock;
 mod name;
 mod open;
+mod part;
 mod postings;
 mod read;
 mod record;
@@ -72,5 +74,6 @@ pub use facts::{
     FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Usage,
 };
 pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
+pub use part::Part;
 pub use store::{MAX_BYTES, Store};
 pub use view::{DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};

@@ -2,19 +2,26 @@
 
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
-use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _};
+use redb::{
+    Builder, Database, Durability, ReadableDatabase as _, ReadableTable as _, WriteTransaction,
+};
 
 use crate::backend::{Adapter, Link, Stage};
 use crate::create::{self, Found};
-use crate::error::{Fault, OpenError};
+use crate::error::{Fault, OpenError, WriteError};
+use crate::journal::apply::{Outcome, apply};
+use crate::journal::frame::Position;
+use crate::journal::op::Op;
+use crate::journal::{Journal, Unusable};
+use crate::part::Media;
 use crate::record::SessionRecord;
 use crate::search::Derived;
-use crate::table::{META, SESSIONS, VERSION, key};
+use crate::table::{self, FORMAT, META, SESSIONS, VERSION, key};
 
 /// Memory redb may use for pages, in bytes. Its own default is 1 GiB.
 pub(crate) const CACHE_BYTES: usize = 8 << 20;
@@ -23,8 +30,7 @@ pub(crate) const CACHE_BYTES: usize = 8 << 20;
 pub(crate) struct Open {
     pub(crate) database: Database,
     pub(crate) link: Arc<Link>,
-    /// Highest rank in any session's `activity`.
-    pub(crate) activity: u64,
+    pub(crate) journal: Journal,
     /// What is searched, from the first search on.
     pub(crate) derived: Option<Box<Derived>>,
 }
@@ -35,40 +41,181 @@ pub(crate) enum Unopened {
     NotAStore(String),
     OtherNamespace(String),
     NewerFormat(u32),
+    Journal(String),
 }
 
 impl Open {
-    /// Opens what `medium` holds, or a new store where it holds nothing.
-    pub(crate) fn connect(namespace: &str, medium: &Arc<dyn Medium>) -> Result<Self, Unopened> {
-        let link = Link::new(medium.clone(), stage(namespace, &**medium)?);
+    /// Opens what `records` holds, or a new store where it holds nothing, and applies what the
+    /// journal has to add. Nothing is written.
+    pub(crate) fn connect(
+        namespace: &str,
+        records: &Arc<dyn Medium>,
+        media: &Arc<Media>,
+    ) -> Result<Self, Unopened> {
+        let (stage, found) = stage(namespace, &**records)?;
+        let link = Link::new(records.clone(), stage);
         let opened = contain(|| {
-            let adapter = Adapter(link.clone());
-            let database = builder().create_with_backend(adapter)?;
-            let checked = check(&database, namespace)
-                .and_then(|()| highest_activity(&database).map_err(Unopened::Fault));
-            Ok(checked.map(|activity| (database, activity)))
+            let database = builder().create_with_backend(Adapter(link.clone()))?;
+            Ok(match prepare(&database, namespace, media, found) {
+                Ok(journal) => Ok((database, journal)),
+                Err(unopened) => {
+                    discard(database);
+                    Err(unopened)
+                }
+            })
         });
         match opened {
-            Ok(Ok((database, activity))) => Ok(Self { database, link, activity, derived: None }),
+            Ok(Ok((database, journal))) => Ok(Self { database, link, journal, derived: None }),
+            Ok(Err(Unopened::Fault(fault))) => Err(Unopened::Fault(explain(fault, &link))),
             Ok(Err(unopened)) => Err(unopened),
             Err(fault) => Err(Unopened::Fault(explain(fault, &link))),
         }
     }
 
-    /// Closes the database; `cut` when it failed and mustn't write any more.
-    pub(crate) fn close(self, cut: bool) {
-        let Self { database, link, .. } = self;
-        if cut {
-            link.cut();
+    /// Applies `op` and makes it durable, in the journal or with everything that waits there. A
+    /// refused one changes nothing.
+    pub(crate) fn perform(&mut self, op: &Op<'_>) -> Result<Result<Outcome, WriteError>, Fault> {
+        let mut transaction = self.database.begin_write()?;
+        let outcome = match apply(&transaction, op)? {
+            Ok(outcome) => outcome,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        let payload = op.encode()?;
+        if !op.is_removal() && self.journal.append(&payload).map_err(Fault::Medium)? {
+            set_durability(&mut transaction, Durability::None)?;
+            transaction.commit()?;
+        } else {
+            let place = self.journal.next(&payload);
+            self.commit(transaction, place)?;
+            if op.is_removal() {
+                self.journal.soil();
+            }
         }
-        let closed = contain(|| {
-            drop(database);
-            Ok(())
-        });
-        if let Err(Fault::Engine(why)) = closed {
-            tracing::warn!(why, "closing the database failed; the next open recovers it");
-        }
+        Ok(Ok(outcome))
     }
+
+    /// Commits everything that waits in the journal to the records' medium.
+    pub(crate) fn fold(&mut self) -> Result<(), Fault> {
+        if self.journal.pending() == 0 {
+            return Ok(());
+        }
+        let transaction = self.database.begin_write()?;
+        self.commit(transaction, self.journal.last())
+    }
+
+    /// Commits durably what is applied up to `place`, this transaction being the last of it.
+    fn commit(&mut self, mut transaction: WriteTransaction, place: Position) -> Result<(), Fault> {
+        transaction.open_table(META)?.insert(key::JOURNAL, place.to_bytes().as_slice())?;
+        // Else the first open after a crash reads every page, and refuses a store with any wrong one.
+        transaction.set_quick_repair(true);
+        set_durability(&mut transaction, Durability::Immediate)?;
+        transaction.commit()?;
+        self.link.flush().map_err(Fault::Medium)?;
+        self.journal.folded(place);
+        Ok(())
+    }
+
+    /// Closes a database that failed.
+    pub(crate) fn abandon(self) {
+        self.link.cut();
+        discard(self.database);
+    }
+
+    /// Closes the database, after a fold if enough waits for one. Without, what waits is applied
+    /// again by the next open.
+    pub(crate) fn close(mut self) {
+        if self.journal.folds_at_end()
+            && let Err(fault) = contain(|| self.fold())
+        {
+            tracing::warn!(?fault, "the journal stays as it is; the next open reads it");
+        }
+        discard(self.database);
+    }
+}
+
+/// Drops a database without its last commit. That would save what each fold saves anyway, and move
+/// what waits into the file; in a damaged file it can panic twice, which ends the process.
+fn discard(database: Database) {
+    // It is left out while a panic unwinds: so one does, without a message.
+    let unwound = catch_unwind(AssertUnwindSafe(|| {
+        let _dropped = database;
+        resume_unwind(Box::new(()))
+    }));
+    debug_assert!(unwound.is_err());
+}
+
+/// Checks the database, brings it to this version and applies the journal, all of it in memory.
+fn prepare(
+    database: &Database,
+    namespace: &str,
+    media: &Arc<Media>,
+    found: Found,
+) -> Result<Journal, Unopened> {
+    let version = check(database, namespace)?;
+    if version < VERSION {
+        upgrade(database)?;
+    }
+    let ready = found == Found::Database && version == VERSION;
+    let (journal, replay) = Journal::open(media, namespace, folded(database)?, ready)?;
+    if journal.pending() > 0 {
+        let mut transaction = database.begin_write().map_err(Fault::from)?;
+        for (at, payload) in replay.frames() {
+            repeat(&transaction, at.seq, payload)?;
+        }
+        set_durability(&mut transaction, Durability::None)?;
+        transaction.commit().map_err(Fault::from)?;
+        tracing::debug!(writes = journal.pending(), "applied what waited in the journal");
+    }
+    Ok(journal)
+}
+
+/// Applies a write of the journal again.
+fn repeat(transaction: &WriteTransaction, seq: u64, payload: &[u8]) -> Result<(), Unopened> {
+    let Some(op) = Op::decode(payload) else {
+        return Err(Unopened::Journal(format!(
+            "has a write that this program doesn't know, number {seq}: use a newer Garret"
+        )));
+    };
+    match apply(transaction, &op) {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(refusal)) => Err(no_longer(seq, &refusal.to_string())),
+        Err(Fault::Damaged { what, key }) => Err(no_longer(seq, &format!("damaged {what}, {key}"))),
+        Err(fault) => Err(fault.into()),
+    }
+}
+
+fn no_longer(seq: u64, why: &str) -> Unopened {
+    Unopened::Journal(format!(
+        "has a write, number {seq}, that the records don't take any more ({why}): copy both files, \
+         check the disk, and restore a backup, or move the journal away to go on without it"
+    ))
+}
+
+/// Version 1 becomes version 2.
+fn upgrade(database: &Database) -> Result<(), Fault> {
+    let activity = highest_activity(database)?;
+    let mut transaction = database.begin_write()?;
+    {
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(key::FORMAT, FORMAT.as_slice())?;
+        meta.insert(key::ACTIVITY, activity.to_le_bytes().as_slice())?;
+        meta.insert(key::JOURNAL, Position::default().to_bytes().as_slice())?;
+    }
+    table::make_all(&transaction)?;
+    set_durability(&mut transaction, Durability::None)?;
+    Ok(transaction.commit()?)
+}
+
+/// Up to where the records hold every write.
+fn folded(database: &Database) -> Result<Position, Unopened> {
+    let meta = database.begin_read().map_err(Fault::from)?.open_table(META).map_err(Fault::from)?;
+    let value = meta.get(key::JOURNAL).map_err(Fault::from)?;
+    let bytes = value.and_then(|bytes| bytes.value().try_into().ok());
+    bytes.map(Position::from_bytes).ok_or_else(|| bad_meta(key::JOURNAL))
+}
+
+fn set_durability(transaction: &mut WriteTransaction, durability: Durability) -> Result<(), Fault> {
+    transaction.set_durability(durability).map_err(|error| Fault::Engine(error.to_string()))
 }
 
 impl Unopened {
@@ -89,6 +236,7 @@ impl Unopened {
             Self::NotAStore(why) => OpenError::NotAStore { namespace, why },
             Self::OtherNamespace(found) => OpenError::OtherNamespace { namespace, found },
             Self::NewerFormat(found) => OpenError::NewerFormat { namespace, found, known: VERSION },
+            Self::Journal(why) => OpenError::Journal { namespace, why },
         }
     }
 }
@@ -101,6 +249,7 @@ impl From<Unopened> for Fault {
             Unopened::NotAStore(why) => ("store", why),
             Unopened::OtherNamespace(found) => ("namespace in the store", found),
             Unopened::NewerFormat(found) => ("format version of the store", found.to_string()),
+            Unopened::Journal(why) => ("journal", format!("which {why}")),
         };
         Self::Damaged { what, key }
     }
@@ -193,18 +342,19 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-fn stage(namespace: &str, medium: &dyn Medium) -> Result<Stage, Unopened> {
-    match create::classify(medium)? {
-        Found::Database => Ok(Stage::new(medium.len()?)),
+fn stage(namespace: &str, medium: &dyn Medium) -> Result<(Stage, Found), Unopened> {
+    let found = create::classify(medium)?;
+    match found {
+        Found::Database => Ok((Stage::new(medium.len()?), found)),
         Found::Foreign => {
             Err(Unopened::NotAStore("its first bytes are not those of a database".to_owned()))
         }
-        Found::New | Found::Unfinished => Ok(create::stage(namespace)?),
+        Found::New | Found::Unfinished => Ok((create::stage(namespace)?, found)),
     }
 }
 
-/// Whether this is a store that we can read, of this namespace.
-fn check(database: &Database, namespace: &str) -> Result<(), Unopened> {
+/// The format version, if this is a store that we can read, of this namespace.
+fn check(database: &Database, namespace: &str) -> Result<u32, Unopened> {
     let meta = match database.begin_read().map_err(Fault::from)?.open_table(META) {
         Ok(meta) => meta,
         Err(redb::TableError::Storage(error)) => return Err(Fault::from(error).into()),
@@ -215,14 +365,14 @@ fn check(database: &Database, namespace: &str) -> Result<(), Unopened> {
         return Err(Unopened::NotAStore("it has no format version".to_owned()));
     };
     let format = format.value().try_into().map(u32::from_le_bytes);
-    match format {
-        Ok(VERSION) => {}
+    let version = match format {
+        Ok(0) | Err(_) => return Err(bad_meta(key::FORMAT)),
         Ok(newer) if newer > VERSION => return Err(Unopened::NewerFormat(newer)),
-        _ => return Err(bad_meta(key::FORMAT)),
-    }
+        Ok(known) => known,
+    };
     let found = value(key::NAMESPACE)?.ok_or_else(|| bad_meta(key::NAMESPACE))?;
     match std::str::from_utf8(found.value()) {
-        Ok(found) if found == namespace => Ok(()),
+        Ok(found) if found == namespace => Ok(version),
         Ok(found) => Err(Unopened::OtherNamespace(found.to_owned())),
         Err(_) => Err(bad_meta(key::NAMESPACE)),
     }
@@ -257,6 +407,17 @@ pub(crate) fn is_new(medium: &dyn Medium) -> Result<bool, MediumError> {
 impl From<Fault> for Unopened {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
+    }
+}
+
+impl From<Unusable> for Unopened {
+    fn from(unusable: Unusable) -> Self {
+        match unusable {
+            Unusable::Medium(error) => error.into(),
+            Unusable::OtherNamespace(found) => Self::OtherNamespace(found),
+            Unusable::NewerFormat(found) => Self::NewerFormat(found),
+            Unusable::Refused(why) => Self::Journal(why),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use garret_core::id::TurnSeq;
 use garret_core::time::{Confidence, WallTime};
-use garret_core::token::{Token, TokenBytes};
+use garret_core::token::TokenBytes;
 use rkyv::api::high::{HighSerializer, HighValidator};
 use rkyv::bytecheck::CheckBytes;
 use rkyv::rancor::Error;
@@ -13,7 +13,8 @@ use rkyv::{Archive, Portable, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::error::Fault;
-use crate::view::{NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};
+use crate::journal::op::Reply;
+use crate::view::{ReplyView, SessionInfo, StoredFinish, TurnView};
 
 #[derive(Archive, Serialize)]
 pub(crate) struct SessionRecord {
@@ -173,16 +174,17 @@ impl TurnRecord {
 }
 
 impl ReplyRecord {
-    pub(crate) fn new(session: u64, seq: TurnSeq, reply: &NewReply<'_>) -> Self {
+    /// The reply of `op`, of the session of this number.
+    pub(crate) fn new(session: u64, op: &Reply<'_>) -> Self {
         Self {
             session,
-            seq,
-            finished_ms: reply.at.unix_ms,
-            model_fingerprint: *reply.model_fingerprint,
-            text: reply.text.to_owned(),
-            tokens: reply.tokens.iter().flat_map(|Token(id)| id.to_le_bytes()).collect(),
-            finish: reply.finish.to_byte(),
-            clock_confidence: byte_of(reply.at.confidence),
+            seq: op.seq,
+            finished_ms: op.at.unix_ms,
+            model_fingerprint: op.model_fingerprint,
+            text: op.text.to_owned(),
+            tokens: op.tokens.to_vec(),
+            finish: op.finish,
+            clock_confidence: op.at.clock,
         }
     }
 
@@ -247,6 +249,7 @@ pub(crate) const fn confidence_of(byte: u8) -> Option<Confidence> {
 
 #[cfg(test)]
 mod tests {
+    use garret_core::token::Token;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -259,15 +262,18 @@ mod tests {
     }
 
     fn reply(text: &str, tokens: &[Token]) -> Vec<u8> {
-        let reply = NewReply {
+        let tokens: Vec<u8> = tokens.iter().flat_map(|token| token.0.to_le_bytes()).collect();
+        let reply = Reply {
+            session: "s",
+            seq: 2,
             text,
-            tokens,
-            model_fingerprint: &[0xf1; 32],
-            finish: StoredFinish::Cancelled,
-            at: AT,
+            tokens: &tokens,
+            model_fingerprint: [0xf1; 32],
+            finish: StoredFinish::Cancelled.to_byte(),
+            at: AT.into(),
             receipt: b"",
         };
-        encode(&ReplyRecord::new(1, 2, &reply)).unwrap().to_vec()
+        encode(&ReplyRecord::new(1, &reply)).unwrap().to_vec()
     }
 
     /// `FORMAT.md`, TurnRecord, written out by hand.

@@ -7,38 +7,40 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use garret_core::medium::{Medium, MediumError};
 
 use crate::error::{Fault, OpenError, ReadError, WriteError};
+use crate::journal::{FOLD_BYTES, FOLD_OPS};
 use crate::lock::{Lock, LockError};
 use crate::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
 use crate::open::{Open, contain, explain, is_new, make_directory, sync_directories};
+use crate::part::{Media, Part};
 
 /// Most bytes that a text, a reply's token ids or a receipt can have.
 pub const MAX_BYTES: usize = 16 << 20;
 
 /// The conversations of one namespace.
 ///
-/// Every write is one durable transaction. One operation runs at a time; several threads may share
-/// a store. After an error it stays usable: a database that failed is reopened by the next use.
+/// Every write is one durable step. One operation runs at a time; several threads may share a
+/// store. After an error it stays usable: a database that failed is opened anew by the next use.
 pub struct Store {
     namespace: String,
     path: Option<PathBuf>,
-    /// Opens the medium once more, where that can be done.
-    reopen: Option<Reopen>,
+    media: Arc<Media>,
     slot: Mutex<Slot>,
     _lock: Option<Lock>,
 }
 
-type Reopen = Box<dyn Fn() -> Result<Box<dyn Medium>, MediumError> + Send + Sync>;
-
 struct Slot {
-    medium: Arc<dyn Medium>,
+    records: Arc<dyn Medium>,
     /// Empty while an operation runs, and after one that failed.
     open: Option<Open>,
+    /// Writes that wait before a fold is tried again, after one that failed.
+    patience: u64,
 }
 
 impl Store {
     /// Opens the store of `namespace` in `data_dir`, making what isn't there; `open_medium` gets
-    /// the path of its file and opens or creates that. It is called again after a failure of the
-    /// medium, by the next use: a file that couldn't be synced must be opened anew.
+    /// the path of a file and opens or creates that: first the one of the records, those of the
+    /// other [`Part`](crate::Part)s when they are there or needed. It is called again after a
+    /// failure of the medium, by the next use: a file that couldn't be synced must be opened anew.
     ///
     /// An existing file isn't written to before the first record is. What `open_medium` can open for
     /// reading alone can be read.
@@ -54,27 +56,46 @@ impl Store {
         let path = data_dir.join(file_name(namespace)?);
         let lock = lock(namespace, &path)?;
         let failed = |source| OpenError::Medium { namespace: namespace.to_owned(), source };
-        let medium = open_medium(&path).map_err(failed)?;
-        if is_new(&*medium).map_err(failed)? {
+        let media = Media::files(path.clone(), open_medium);
+        let records = media.open(Part::Records).map_err(failed)?;
+        if is_new(&*records).map_err(failed)? {
             sync_directories(&path, data_dir)
                 .map_err(|(path, source)| OpenError::Directory { path, source })?;
         }
-        let mut store = Self::connect(namespace, medium)?;
-        store.path = Some(path.clone());
-        store.reopen = Some(Box::new(move || open_medium(&path)));
+        let mut store = Self::connect(namespace, records, media)?;
+        store.path = Some(path);
         store._lock = Some(lock);
         Ok(store)
     }
 
-    /// A store on any medium, without a lock.
+    /// A store on any media, without a lock: `open` gives that of a part, empty where there is
+    /// none yet. It is called again for the same part after a failure.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn on_media(
+        namespace: &str,
+        open: impl Fn(Part) -> Result<Box<dyn Medium>, MediumError> + Send + Sync + 'static,
+    ) -> Result<Self, OpenError> {
+        Self::without_lock(namespace, Media::any(open))
+    }
+
+    /// A store on one medium, without a journal: every write goes into the records at once, which
+    /// is slower and wears a device more. For media that are memory.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub fn on_medium(namespace: &str, medium: Box<dyn Medium>) -> Result<Self, OpenError> {
+        Self::without_lock(namespace, Media::alone(medium))
+    }
+
+    fn without_lock(namespace: &str, media: Media) -> Result<Self, OpenError> {
         if namespace.len() > MAX_NAMESPACE_BYTES {
             return Err(NamespaceError::TooLong { bytes: namespace.len() }.into());
         }
-        Self::connect(namespace, medium)
+        let failed = |source| OpenError::Medium { namespace: namespace.to_owned(), source };
+        let records = media.open(Part::Records).map_err(failed)?;
+        Self::connect(namespace, records, media)
     }
 
     /// The namespace.
@@ -82,27 +103,28 @@ impl Store {
         &self.namespace
     }
 
-    /// The file, if it is in one.
+    /// The file of its records, if they are in one.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
-    /// Length of the file in bytes.
+    /// Length of the file of the records in bytes.
     ///
     /// # Errors
     /// [`ReadError::Medium`].
     pub fn file_len(&self) -> Result<u64, ReadError> {
-        self.slot().medium.len().map_err(ReadError::Medium)
+        self.slot().records.len().map_err(ReadError::Medium)
     }
 
-    fn connect(namespace: &str, medium: Box<dyn Medium>) -> Result<Self, OpenError> {
-        let medium = Arc::from(medium);
-        let open = Open::connect(namespace, &medium).map_err(|why| why.into_error(namespace))?;
+    fn connect(namespace: &str, records: Arc<dyn Medium>, media: Media) -> Result<Self, OpenError> {
+        let media = Arc::new(media);
+        let open =
+            Open::connect(namespace, &records, &media).map_err(|why| why.into_error(namespace))?;
         Ok(Self {
             namespace: namespace.to_owned(),
             path: None,
-            reopen: None,
-            slot: Mutex::new(Slot { medium, open: Some(open) }),
+            media,
+            slot: Mutex::new(Slot { records, open: Some(open), patience: 0 }),
             _lock: None,
         })
     }
@@ -116,37 +138,58 @@ impl Store {
         &self,
         act: impl FnOnce(&mut Open) -> Result<Result<T, ReadError>, Fault>,
     ) -> Result<T, ReadError> {
-        self.run(false, act)?
+        self.run(&mut self.slot(), false, act)?
     }
 
-    /// Runs one operation that writes.
+    /// Runs one operation that writes, and what is due after it.
     pub(crate) fn writing<T>(
         &self,
         act: impl FnOnce(&mut Open) -> Result<Result<T, WriteError>, Fault>,
     ) -> Result<T, WriteError> {
-        self.run(true, |open| {
-            open.link.go_live().map_err(Fault::Medium)?;
-            act(open)
-        })?
+        let mut slot = self.slot();
+        let done = self.run(&mut slot, true, act)??;
+        self.tidy(&mut slot);
+        Ok(done)
+    }
+
+    /// Folds the journal if it is long enough, and clears it of what was removed. What was written
+    /// is durable whether or not that succeeds.
+    fn tidy(&self, slot: &mut Slot) {
+        let Some(open) = &slot.open else { return };
+        if open.journal.is_unclean() {
+            let wiped = self.run(slot, true, |open| open.journal.wipe().map_err(Fault::Medium));
+            if let Err(fault) = wiped {
+                tracing::warn!(?fault, "words that were removed stay in the journal for a while");
+            }
+            return;
+        }
+        let pending = open.journal.pending();
+        let is_long = pending >= FOLD_OPS || open.journal.bytes() >= FOLD_BYTES;
+        if !is_long || pending < slot.patience {
+            slot.patience = if is_long { slot.patience } else { 0 };
+            return;
+        }
+        if let Err(fault) = self.run(slot, true, Open::fold) {
+            tracing::warn!(?fault, pending, "the journal can't be folded now; it grows meanwhile");
+            slot.patience = pending + RETRY_OPS;
+        }
     }
 
     fn run<T>(
         &self,
+        slot: &mut Slot,
         writes: bool,
         act: impl FnOnce(&mut Open) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let mut slot = self.slot();
         let mut open = match slot.open.take() {
             Some(open) => open,
-            None => self.reconnect(&mut slot)?,
+            None => self.reconnect(slot)?,
         };
         open.link.forget_failure();
         match contain(|| act(&mut open)) {
             Err(fault) if fault.is_fatal(writes) => {
                 let fault = explain(fault, &open.link);
-                // After corruption the database closes as it sees fit: cutting it off would have
-                // the next open repair, which refuses a store with any wrong page.
-                open.close(!matches!(fault, Fault::Corrupted(_)));
+                open.abandon();
                 Err(fault)
             }
             done => {
@@ -158,10 +201,8 @@ impl Store {
 
     /// The database again, after it failed.
     fn reconnect(&self, slot: &mut Slot) -> Result<Open, Fault> {
-        if let Some(reopen) = &self.reopen {
-            slot.medium = reopen().map_err(Fault::Medium)?.into();
-        }
-        Ok(Open::connect(&self.namespace, &slot.medium)?)
+        slot.records = self.media.open(Part::Records).map_err(Fault::Medium)?;
+        Ok(Open::connect(&self.namespace, &slot.records, &self.media)?)
     }
 }
 
@@ -169,7 +210,7 @@ impl Drop for Store {
     fn drop(&mut self) {
         let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = slot.open.take() {
-            open.close(false);
+            open.close();
         }
     }
 }
@@ -182,6 +223,9 @@ impl fmt::Debug for Store {
             .finish_non_exhaustive()
     }
 }
+
+/// Writes that wait after a fold that failed before the next one is tried.
+const RETRY_OPS: u64 = 64;
 
 fn lock(namespace: &str, store: &Path) -> Result<Lock, OpenError> {
     let failed = |path: &Path, source| OpenError::Directory { path: path.to_owned(), source };

@@ -1,10 +1,13 @@
 //! Tables and keys, as `FORMAT.md` lays them out.
 
 use garret_core::id::TurnSeq;
-use redb::TableDefinition;
+use redb::{AccessGuard, TableDefinition, WriteTransaction};
+
+use crate::error::Fault;
+use crate::record::damaged;
 
 /// Version of the format that is written; the highest that can be read.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 /// [`VERSION`] as it is stored.
 pub(crate) const FORMAT: [u8; 4] = VERSION.to_le_bytes();
 
@@ -26,6 +29,30 @@ pub(crate) mod key {
     pub(crate) const FORMAT: &str = "format";
     pub(crate) const NAMESPACE: &str = "namespace";
     pub(crate) const NEXT_SESSION: &str = "next_session";
+    pub(crate) const ACTIVITY: &str = "activity";
+    pub(crate) const JOURNAL: &str = "journal";
+}
+
+/// Makes the tables that aren't there: all of them in a new store, those of later versions in an
+/// older one.
+pub(crate) fn make_all(transaction: &WriteTransaction) -> Result<(), Fault> {
+    transaction.open_table(META)?;
+    transaction.open_table(SESSIONS)?;
+    transaction.open_table(TURNS)?;
+    transaction.open_table(REPLIES)?;
+    transaction.open_table(RECEIPTS)?;
+    Ok(())
+}
+
+/// A counter in [`META`]: u64, little-endian.
+pub(crate) fn counter(
+    value: Option<AccessGuard<'_, &[u8]>>,
+    key: &'static str,
+) -> Result<u64, Fault> {
+    value
+        .and_then(|bytes| bytes.value().try_into().ok())
+        .map(u64::from_le_bytes)
+        .ok_or_else(|| damaged("table `meta`", format!("`{key}`")))
 }
 
 /// The key of a turn in [`TURNS`], [`REPLIES`] and [`RECEIPTS`].

@@ -34,8 +34,10 @@ mod write;
 pub use error::FactError;
 pub use id::{EntityId, FactId, FactIdError};
 pub use key::is_multi_valued;
+pub(crate) use op::FactOp;
 pub use op::MAX_NAME_BYTES;
 pub use view::{
     Added, Entity, Fact, FactFilter, FactKind, FactPage, FactSource, FactView, Link, LinkKind,
     NewFact, Node, Origin, Outcome, Usage,
 };
+pub(crate) use write::{Effect, apply};

@@ -2,7 +2,7 @@
 
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
-use redb::{Durability, ReadTransaction, ReadableDatabase as _, ReadableTable as _};
+use redb::{ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 
 use super::id::{EntityId, FactId};
 use super::op::{Draft, FactOp};
@@ -10,11 +10,14 @@ use super::read;
 use super::view::{
     Added, Entity, Fact, FactFilter, FactPage, FactView, Link, LinkKind, NewFact, Node, Usage,
 };
-use super::write::{Effect, apply};
+use super::write::Effect;
 use crate::error::{Fault, ReadError, WriteError};
+use crate::journal::apply::Outcome;
+use crate::journal::op::Op;
 use crate::record::{SessionRecord, damaged};
 use crate::store::Store;
 use crate::table::SESSIONS;
+use crate::write::unexpected;
 
 impl Store {
     /// Stores a fact told at `at`; it is durable when this returns.
@@ -29,7 +32,7 @@ impl Store {
     /// says.
     pub fn add_fact(&self, fact: &NewFact<'_>, at: WallTime) -> Result<Added, WriteError> {
         let drafts = vec![Draft::new(fact, at)?];
-        self.change(&FactOp::Add(drafts))?.one()
+        self.change(FactOp::Add(drafts))?.one()
     }
 
     /// Stores facts told at `at`, one after another, all or none.
@@ -39,7 +42,7 @@ impl Store {
     pub fn add_facts(&self, facts: &[NewFact<'_>], at: WallTime) -> Result<Vec<Added>, WriteError> {
         let drafts =
             facts.iter().map(|fact| Draft::new(fact, at)).collect::<Result<Vec<_>, _>>()?;
-        Ok(self.change(&FactOp::Add(drafts))?.added)
+        Ok(self.change(FactOp::Add(drafts))?.added)
     }
 
     /// Stores a fact in the place of `old`, which ends where the new one starts. A new fact
@@ -58,7 +61,7 @@ impl Store {
         at: WallTime,
     ) -> Result<Added, WriteError> {
         let new = Draft::new(fact, at)?;
-        self.change(&FactOp::Supersede { old: old.0, new })?.one()
+        self.change(FactOp::Supersede { old: old.0, new })?.one()
     }
 
     /// Ends a fact at a moment, in milliseconds since 1970, without another in its place. One that
@@ -67,7 +70,7 @@ impl Store {
     /// # Errors
     /// [`FactError::UnknownFact`](crate::FactError::UnknownFact) and others.
     pub fn retract(&self, fact: FactId, at_ms: i64) -> Result<(), WriteError> {
-        self.change(&FactOp::Retract { fact: fact.0, at_ms }).map(drop)
+        self.change(FactOp::Retract { fact: fact.0, at_ms }).map(drop)
     }
 
     /// Retires a fact in favour of another one of its subject and predicate that says the same. It
@@ -76,7 +79,7 @@ impl Store {
     /// # Errors
     /// [`FactError::NotDuplicates`](crate::FactError::NotDuplicates) and others.
     pub fn retire_duplicate(&self, loser: FactId, survivor: FactId) -> Result<(), WriteError> {
-        self.change(&FactOp::Retire { loser: loser.0, survivor: survivor.0 }).map(drop)
+        self.change(FactOp::Retire { loser: loser.0, survivor: survivor.0 }).map(drop)
     }
 
     /// Links two things that are there; a link that is there already stays.
@@ -85,7 +88,7 @@ impl Store {
     /// [`FactError::UnknownFact`](crate::FactError::UnknownFact),
     /// [`FactError::UnknownEntity`](crate::FactError::UnknownEntity) and others.
     pub fn link(&self, from: Node, kind: LinkKind, to: Node) -> Result<(), WriteError> {
-        self.change(&FactOp::Link(Link { from, kind, to }.into())).map(drop)
+        self.change(FactOp::Link(Link { from, kind, to }.into())).map(drop)
     }
 
     /// Counts that facts were of use, each with the moment in milliseconds since 1970. Facts that
@@ -95,7 +98,7 @@ impl Store {
     /// [`WriteError`].
     pub fn touch(&self, touches: &[(FactId, i64)]) -> Result<(), WriteError> {
         let touches = touches.iter().map(|(fact, when_ms)| (fact.0, *when_ms)).collect();
-        self.change(&FactOp::Touch(touches)).map(drop)
+        self.change(FactOp::Touch(touches)).map(drop)
     }
 
     /// A fact, if there is one of this id.
@@ -214,19 +217,11 @@ impl Store {
         self.reading(|open| Ok(Ok(read(&open.database.begin_read()?)?)))
     }
 
-    fn change(&self, op: &FactOp<'_>) -> Result<Effect, WriteError> {
-        self.writing(|open| {
-            let mut transaction = open.database.begin_write()?;
-            transaction.set_quick_repair(true);
-            transaction
-                .set_durability(Durability::Immediate)
-                .map_err(|error| Fault::Engine(error.to_string()))?;
-            let effect = match apply(&transaction, op)? {
-                Ok(effect) => effect,
-                Err(refused) => return Ok(Err(refused)),
-            };
-            transaction.commit()?;
-            Ok(Ok(effect))
+    fn change(&self, op: FactOp<'_>) -> Result<Effect, WriteError> {
+        let op = Op::Facts(op);
+        self.writing(|open| match open.perform(&op)? {
+            Ok(Outcome::Facts(effect)) => Ok(Ok(effect)),
+            other => unexpected(other),
         })
     }
 }

@@ -1,6 +1,5 @@
 //! Media that are full or fail for a while; the store goes on when they do.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
@@ -8,7 +7,7 @@ use garret_core::medium::{Medium, MediumError};
 use garret_hal::media::{Faults, FaultyMedium, RamMedium};
 use garret_storage::{Store, WriteError};
 
-use crate::model::{Model, NAMESPACE, Op, apply, dump, open, workload};
+use crate::model::{Model, Op, Pair, apply, dump, open, workload};
 
 fn capacity(bytes: u64) -> Faults {
     Faults { capacity: Some(bytes), ..Faults::default() }
@@ -60,8 +59,8 @@ fn a_full_disk_loses_nothing_at_any_size() {
     assert!(refusals > 20, "only {refusals} refusals");
 }
 
-/// A medium of which everything that changes it fails from some moment on, until it is healed. As
-/// with a file, a handle that couldn't sync never changes anything again.
+/// A medium of which everything that changes it fails from some moment on, until it is healed,
+/// together with those that share its count. As with a file, a handle that couldn't sync never changes anything again.
 struct Flaky {
     bytes: RamMedium,
     stuck: AtomicBool,
@@ -126,13 +125,10 @@ impl Medium for Flaky {
 
 /// Fails from change `left` on; returns whether anything failed.
 fn fail_and_heal(left: i64, error: MediumError) -> bool {
-    let medium = Flaky::new(left, error);
-    let dir = tempfile::tempdir().unwrap();
-    let open = || {
-        let medium = medium.clone();
-        let handle = move |_: &Path| -> Result<Box<dyn Medium>, _> { Ok(Box::new(medium.clone())) };
-        Store::open(dir.path(), NAMESPACE, handle).unwrap()
-    };
+    let records = Flaky::new(left, error);
+    let journal = Flaky { bytes: RamMedium::new(), ..records.clone() };
+    let pair = Pair { records, journal };
+    let open = || pair.open();
     let mut store = open();
     let mut model = Model::default();
     let mut failed = false;
@@ -150,7 +146,7 @@ fn fail_and_heal(left: i64, error: MediumError) -> bool {
             Err(refused) => {
                 failed = true;
                 let there = dump(&store).unwrap();
-                medium.heal();
+                pair.records.heal();
                 assert_eq!(dump(&store).unwrap(), there);
                 assert!(matches!(refused, WriteError::Full | WriteError::Medium(_)), "{refused}");
                 if there == before {

@@ -8,6 +8,7 @@ mod crash;
 mod damage;
 mod fixture;
 mod full;
+mod journal;
 mod lock;
 mod model;
 mod operations;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use garret_core::id::SessionId;
-use garret_core::medium::Medium;
+use garret_core::medium::{Medium, MediumError};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
-use garret_storage::{NewReply, ReadError, Store, StoredFinish, WriteError};
+use garret_hal::media::RamMedium;
+use garret_storage::{NewReply, OpenError, Part, ReadError, Store, StoredFinish, WriteError};
 
 pub(crate) const NAMESPACE: &str = "Caf\u{e9}/1";
 
@@ -163,6 +164,39 @@ impl Model {
 /// Opens a store on a handle of `medium`.
 pub(crate) fn open(medium: &(impl Medium + Clone + 'static)) -> Store {
     Store::on_medium(NAMESPACE, Box::new(medium.clone())).unwrap()
+}
+
+/// A file of records and a journal, in whatever holds bytes. A clone is another handle.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pair<M> {
+    pub(crate) records: M,
+    pub(crate) journal: M,
+}
+
+impl<M: Medium + Clone + 'static> Pair<M> {
+    pub(crate) fn try_open(&self) -> Result<Store, OpenError> {
+        let pair = self.clone();
+        Store::on_media(NAMESPACE, move |part| match part {
+            Part::Records => Ok(Box::new(pair.records.clone())),
+            Part::Journal => Ok(Box::new(pair.journal.clone())),
+            _ => Err(MediumError::Denied),
+        })
+    }
+
+    pub(crate) fn open(&self) -> Store {
+        self.try_open().unwrap()
+    }
+}
+
+impl Pair<RamMedium> {
+    /// What both hold, the records first.
+    pub(crate) fn bytes(&self) -> [Vec<u8>; 2] {
+        [self.records.snapshot(), self.journal.snapshot()]
+    }
+
+    pub(crate) fn of([records, journal]: [Vec<u8>; 2]) -> Self {
+        Self { records: RamMedium::from_bytes(records), journal: RamMedium::from_bytes(journal) }
+    }
 }
 
 /// Performs `op`; a refusal the model knows is an answer, anything else an error.

@@ -1,10 +1,11 @@
 //! Random operations, each answer and each state compared with the model.
 
 use garret_hal::media::RamMedium;
+use garret_storage::Store;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::model::{Model, NAMES, Op, apply, dump, history, open, workload};
+use crate::model::{Model, NAMES, Op, Pair, apply, dump, history, open, workload};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -29,22 +30,21 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-fn check(ops: &[Op]) -> Result<(), TestCaseError> {
-    let medium = RamMedium::new();
+fn check(ops: &[Op], open: impl Fn() -> Store) -> Result<(), TestCaseError> {
     let mut model = Model::default();
-    let mut store = open(&medium);
+    let mut store = open();
     for op in ops {
         let expected = model.apply(op);
         if matches!(op, Op::Reopen) {
             drop(store);
-            store = open(&medium);
+            store = open();
         } else {
             prop_assert_eq!(apply(&store, op)?, expected, "{:?}", op);
         }
         prop_assert_eq!(dump(&store)?, model.dump(), "after {:?}", op);
     }
     drop(store);
-    prop_assert_eq!(dump(&open(&medium))?, model.dump());
+    prop_assert_eq!(dump(&open())?, model.dump());
     Ok(())
 }
 
@@ -57,13 +57,22 @@ proptest! {
 
     #[test]
     fn random_operations_match_the_model(ops in vec(op(), 60)) {
-        check(&ops)?;
+        let pair = Pair::<RamMedium>::default();
+        check(&ops, || pair.open())?;
+    }
+
+    #[test]
+    fn without_a_journal_as_well(ops in vec(op(), 20)) {
+        let medium = RamMedium::new();
+        check(&ops, || open(&medium))?;
     }
 }
 
 #[test]
 fn the_fixed_workload_matches_the_model() {
-    check(&workload()).unwrap();
+    let (pair, medium) = (Pair::<RamMedium>::default(), RamMedium::new());
+    check(&workload(), || pair.open()).unwrap();
+    check(&workload(), || open(&medium)).unwrap();
     let last = history(&workload()).pop().unwrap();
     assert!(
         last.sessions.iter().any(|session| session.turns.iter().any(|turn| turn.reply.is_some()))

@@ -1,0 +1,390 @@
+//! The journal: writes that are durable, but not among the records on the medium yet.
+//!
+//! A write is acknowledged once its frame is synced here, which moves one block and no metadata:
+//! the file is filled with zeros in advance and used again from its start after each fold.
+//! `FORMAT.md`, "Journal", has the bytes.
+//!
+//! Meanwhile the database holds the same write in memory, committed without durability. A fold
+//! commits all of them durably, together with their place in the order; from then on their frames
+//! are stale. When a store is opened, the frames that follow that place are applied again.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use garret_core::medium::{Medium, MediumError};
+
+use crate::part::{Media, Part};
+use frame::{Check, FRAME, Frame, Position};
+
+pub(crate) mod apply;
+pub(crate) mod frame;
+pub(crate) mod op;
+
+/// The journal of an open store.
+pub(crate) struct Journal {
+    media: Arc<Media>,
+    namespace: String,
+    file: Option<JournalFile>,
+    /// The records on the medium hold everything up to here.
+    folded: Position,
+    /// The last write.
+    last: Position,
+    /// Whether the records on the medium are such that frames can follow: there, and of this
+    /// version. Else a program of another version would not see them.
+    ready: bool,
+    /// Whether anything was written since it was opened.
+    wrote: bool,
+    /// Whether stale frames hold what was removed.
+    unclean: bool,
+}
+
+struct JournalFile {
+    medium: Arc<dyn Medium>,
+    key: Check,
+    /// Where the next frame goes.
+    end: u64,
+    /// Bytes that are there to be written over.
+    room: u64,
+    /// Frames that were found when it was opened. Whether the device has them isn't known, so the
+    /// next frame is written together with them.
+    unsure: Vec<u8>,
+}
+
+/// Frames to be applied again.
+#[derive(Default)]
+pub(crate) struct Replay {
+    bytes: Vec<u8>,
+    payloads: Vec<(Position, Range<usize>)>,
+}
+
+impl Replay {
+    /// Each write's place and payload, in order.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (Position, &[u8])> {
+        self.payloads.iter().map(|(at, range)| (*at, self.bytes.get(range.clone()).unwrap_or(&[])))
+    }
+}
+
+/// Why a journal can't be used.
+pub(crate) enum Unusable {
+    Medium(MediumError),
+    OtherNamespace(String),
+    NewerFormat(u32),
+    /// What it is, or does; and what to do.
+    Refused(String),
+}
+
+impl Journal {
+    /// Looks for writes that follow `folded`, which is where the records on the medium end. Nothing
+    /// is written or created.
+    pub(crate) fn open(
+        media: &Arc<Media>,
+        namespace: &str,
+        folded: Position,
+        ready: bool,
+    ) -> Result<(Self, Replay), Unusable> {
+        let mut journal = Self {
+            media: media.clone(),
+            namespace: namespace.to_owned(),
+            file: None,
+            folded,
+            last: folded,
+            ready,
+            wrote: false,
+            unclean: false,
+        };
+        if !media.has(Part::Journal) || !media.exists(Part::Journal) {
+            return Ok((journal, Replay::default()));
+        }
+        let medium = media.open(Part::Journal)?;
+        let len = medium.len()?.min(MAX_LEN);
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
+        medium.read_at(0, &mut bytes)?;
+        let Some(key) = read_header(&bytes, namespace)? else {
+            return Ok((journal, Replay::default()));
+        };
+        let run = bytes.split_off(HEADER.min(bytes.len()));
+        let (replay, end) = find(key, run, folded)?;
+        journal.last = replay.payloads.last().map_or(folded, |(at, _)| *at);
+        // Where all are stale, the next one overwrites them.
+        let kept = if replay.payloads.is_empty() { 0 } else { end };
+        let unsure = replay.bytes.get(..kept).unwrap_or_default().to_vec();
+        let end = HEADER_U64 + length(&unsure);
+        journal.file = Some(JournalFile { medium, key, end, room: len, unsure });
+        Ok((journal, replay))
+    }
+
+    /// Writes that aren't among the records on the medium.
+    pub(crate) fn pending(&self) -> u64 {
+        self.last.seq - self.folded.seq
+    }
+
+    /// Whether enough waits for a fold before the store is closed. One that was only read stays as
+    /// it is.
+    pub(crate) fn folds_at_end(&self) -> bool {
+        self.wrote && self.pending() >= CLOSE_OPS
+    }
+
+    /// Bytes of frames since the last fold.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.end - HEADER_U64)
+    }
+
+    /// The last write.
+    pub(crate) fn last(&self) -> Position {
+        self.last
+    }
+
+    /// Makes the next write durable. False where it has to go to the records directly: they aren't
+    /// ready, it is large, or there is no room for the journal to grow.
+    ///
+    /// After an error it isn't known whether the write is there.
+    pub(crate) fn append(&mut self, payload: &[u8]) -> Result<bool, MediumError> {
+        let takes = self.ready && self.media.has(Part::Journal);
+        if !takes || FRAME + payload.len() > MAX_FRAME {
+            return Ok(false);
+        }
+        if self.file.is_none() {
+            self.file = JournalFile::create(&self.media, &self.namespace, self.last.check)?;
+        }
+        let Some(file) = &mut self.file else { return Ok(false) };
+        let (frame, at) = frame::encode(file.key, self.last, payload);
+        if !file.make_room(length(&frame))? {
+            return Ok(false);
+        }
+        file.append(frame)?;
+        (self.last, self.wrote) = (at, true);
+        Ok(true)
+    }
+
+    /// The place of the next write, when that doesn't go through the journal.
+    pub(crate) fn next(&self, payload: &[u8]) -> Position {
+        let key = self.file.as_ref().map_or(Check::default(), |file| file.key);
+        frame::encode(key, self.last, payload).1
+    }
+
+    /// The records on the medium hold everything up to `at`: the frames are stale.
+    pub(crate) fn folded(&mut self, at: Position) {
+        (self.folded, self.last, self.ready) = (at, at, true);
+        if let Some(file) = &mut self.file {
+            file.end = HEADER_U64;
+            file.unsure.clear();
+        }
+    }
+
+    /// Something was removed, and the records on the medium are without it.
+    pub(crate) fn soil(&mut self) {
+        self.unclean = self.file.is_some();
+    }
+
+    /// Whether stale frames hold what was removed.
+    pub(crate) fn is_unclean(&self) -> bool {
+        self.unclean
+    }
+
+    /// Overwrites all stale frames. Only right after a fold.
+    pub(crate) fn wipe(&mut self) -> Result<(), MediumError> {
+        if let Some(file) = &self.file {
+            let frames = file.room.saturating_sub(HEADER_U64);
+            file.medium.write_at(HEADER_U64, &vec![0; usize::try_from(frames).unwrap_or(0)])?;
+            file.medium.sync()?;
+        }
+        self.unclean = false;
+        Ok(())
+    }
+}
+
+impl JournalFile {
+    /// A journal without frames; `None` where there is no room for it.
+    fn create(media: &Media, namespace: &str, key: Check) -> Result<Option<Self>, MediumError> {
+        let medium = match media.open(Part::Journal) {
+            Err(MediumError::Full) => return Ok(None),
+            medium => medium?,
+        };
+        let mut file = Self { medium, key, end: HEADER_U64, room: 0, unsure: Vec::new() };
+        if !file.grow()? {
+            return Ok(None);
+        }
+        // Only now, so that what follows a header that was cut short is known to be zeros.
+        file.medium.write_at(0, &header(namespace, key))?;
+        file.medium.sync()?;
+        Ok(Some(file))
+    }
+
+    /// Whether there is room for `bytes` more, after making it if need be.
+    fn make_room(&mut self, bytes: u64) -> Result<bool, MediumError> {
+        while self.end + bytes > self.room {
+            if self.room + EXTENT > MAX_LEN || !self.grow()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Writes one more extent of zeros, and syncs them: what overwrites them moves no metadata.
+    fn grow(&mut self) -> Result<bool, MediumError> {
+        match self.medium.write_at(self.room, &vec![0; EXTENT_BYTES]) {
+            Err(MediumError::Full) => {
+                // Who else needs the room gets it back; it does no harm where this fails.
+                let _ = self.medium.set_len(self.room);
+                return Ok(false);
+            }
+            written => written?,
+        }
+        self.medium.sync()?;
+        self.room += EXTENT;
+        Ok(true)
+    }
+
+    fn append(&mut self, frame: Vec<u8>) -> Result<(), MediumError> {
+        let bytes = length(&frame);
+        if self.unsure.is_empty() {
+            self.medium.write_at(self.end, &frame)?;
+        } else {
+            let mut all = std::mem::take(&mut self.unsure);
+            all.extend(frame);
+            self.medium.write_at(HEADER_U64, &all)?;
+        }
+        self.medium.sync()?;
+        self.end += bytes;
+        Ok(())
+    }
+}
+
+/// The first bytes of a journal.
+fn header(namespace: &str, key: Check) -> Vec<u8> {
+    let mut bytes = MAGIC.to_vec();
+    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(key);
+    bytes.extend(u16::try_from(namespace.len()).unwrap_or(u16::MAX).to_le_bytes());
+    bytes.extend(namespace.as_bytes());
+    bytes.extend(crate::record::seal(&bytes));
+    bytes
+}
+
+/// The key of the journal in `bytes`; `None` where its creation wasn't finished.
+fn read_header(bytes: &[u8], namespace: &str) -> Result<Option<Check>, Unusable> {
+    let ours = |(byte, magic): (&u8, &u8)| byte == magic || *byte == 0;
+    if !bytes.iter().zip(&MAGIC).all(ours) {
+        return Err(Unusable::Refused(
+            "is something else: it doesn't begin like a journal; move it away".to_owned(),
+        ));
+    }
+    let parsed = (|| {
+        let rest = bytes.strip_prefix(&MAGIC)?;
+        let (version, rest) = rest.split_first_chunk()?;
+        let (key, rest) = rest.split_first_chunk::<8>()?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let name = rest.get(..usize::from(u16::from_le_bytes(*len)))?;
+        let checked = MAGIC.len() + 4 + 8 + 2 + name.len();
+        let seal = bytes.get(checked..)?.first_chunk::<8>()?;
+        let whole = crate::record::seal(bytes.get(..checked)?) == *seal;
+        whole.then_some((u32::from_le_bytes(*version), *key, name))
+    })();
+    let Some((version, key, name)) = parsed else {
+        if bytes.iter().skip(HEADER).all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        return Err(Unusable::Refused(
+            "is damaged at its start, and what was accepted last may be in it: restore it from a \
+             backup, or move it away to go on without"
+                .to_owned(),
+        ));
+    };
+    if version > VERSION {
+        return Err(Unusable::NewerFormat(version));
+    }
+    if name != namespace.as_bytes() {
+        return Err(Unusable::OtherNamespace(String::from_utf8_lossy(name).into_owned()));
+    }
+    Ok(Some(key))
+}
+
+/// What of the frames in `run` follows `folded`, and the length of all that are in a row.
+fn find(key: Check, run: Vec<u8>, folded: Position) -> Result<(Replay, usize), Unusable> {
+    let (mut end, mut last, mut payloads) = (0, None::<Position>, Vec::new());
+    while let Some(frame) = Frame::decode(key, run.get(end..).unwrap_or_default()) {
+        if last.is_some_and(|last| frame.at.seq != last.seq + 1 || frame.after != last.check) {
+            // Left from before the journal was used anew.
+            break;
+        }
+        if last.is_none() && frame.at.seq > folded.seq.saturating_add(1) {
+            let why = format!(
+                "begins with write {} although the records end with {}",
+                frame.at.seq, folded.seq
+            );
+            return Err(misplaced(&why));
+        }
+        check_place(&frame, folded)?;
+        let start = end + frame::HEAD;
+        end += frame.len();
+        if frame.at.seq > folded.seq {
+            payloads.push((frame.at, start..start + frame.payload.len()));
+        }
+        last = Some(frame.at);
+    }
+    let reached = last.map_or(folded.seq, |last| last.seq.max(folded.seq));
+    if let Some(later) = frame::find_above(key, run.get(end..).unwrap_or_default(), reached) {
+        return Err(Unusable::Refused(format!(
+            "is damaged: write {} can't be read although write {later} can, and both were \
+             acknowledged; restore it from a backup, or move it away to go on without what \
+             follows write {}",
+            reached + 1,
+            folded.seq
+        )));
+    }
+    Ok((Replay { bytes: run, payloads }, end))
+}
+
+/// Whether a frame belongs to the store whose records end at `folded`.
+fn check_place(frame: &Frame<'_>, folded: Position) -> Result<(), Unusable> {
+    let next = folded.seq.saturating_add(1);
+    let why = match frame.at.seq {
+        seq if seq == folded.seq && frame.at.check != folded.check => {
+            format!("has another write {seq} than the records")
+        }
+        seq if seq == next && frame.after != folded.check => {
+            format!("goes on from another write {} than the records", folded.seq)
+        }
+        _ => return Ok(()),
+    };
+    Err(misplaced(&why))
+}
+
+fn misplaced(why: &str) -> Unusable {
+    Unusable::Refused(format!(
+        "{why}: one of the two files was replaced; put back the one that belongs to the other, or \
+         move the journal away to go on without what is in it"
+    ))
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+impl From<MediumError> for Unusable {
+    fn from(error: MediumError) -> Self {
+        Self::Medium(error)
+    }
+}
+
+/// Writes that wait before they are folded.
+pub(crate) const FOLD_OPS: u64 = 256;
+/// Bytes of frames that wait before they are folded.
+pub(crate) const FOLD_BYTES: u64 = 1 << 20;
+/// Writes that are folded when the store is closed; fewer wait for the next time.
+const CLOSE_OPS: u64 = 32;
+
+/// Version of the journal's format: the store's, as it was when the journal's last changed.
+const VERSION: u32 = 2;
+const MAGIC: [u8; 16] = *b"Garret journal\r\n";
+/// Bytes before the first frame.
+const HEADER: usize = 4_096;
+const HEADER_U64: u64 = 4_096;
+/// Largest frame. Beyond, writing twice costs more than a commit of the database.
+const MAX_FRAME: usize = 64 << 10;
+/// What the file grows by.
+const EXTENT_BYTES: usize = 128 << 10;
+const EXTENT: u64 = 128 << 10;
+/// Most bytes it has; more than [`FOLD_BYTES`] so that writing goes on for a while when folding
+/// fails.
+const MAX_LEN: u64 = 2 << 20;

@@ -1,0 +1,93 @@
+//! Operations: every write there is, as one value that can be stored and applied again.
+
+use garret_core::time::WallTime;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Fault;
+use crate::facts::FactOp;
+use crate::record::{byte_of, confidence_of};
+
+/// One write. A frame of the journal holds it in postcard, which names a variant by its place in
+/// this list and a field by its place in the variant: add variants at the end, and change none that
+/// is there.
+///
+/// A new variant needs, beside its line here: a function of its own that [`apply`] calls, an
+/// [`Outcome`] where the store has to know what came of it, and its line in `FORMAT.md`, "Frames".
+///
+/// [`apply`]: super::apply::apply
+/// [`Outcome`]: super::apply::Outcome
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Op<'a> {
+    /// A user's message.
+    Accept { session: &'a str, text: &'a str, at: Stamp },
+    /// The reply to a turn.
+    #[serde(borrow)]
+    Reply(Reply<'a>),
+    /// Another name for a session.
+    Rename { session: &'a str, to: &'a str },
+    /// A session's title.
+    SetTitle { session: &'a str, title: &'a str },
+    /// A session goes, with all that is in it.
+    Delete { session: &'a str },
+    /// Of facts and what belongs to them.
+    #[serde(borrow)]
+    Facts(FactOp<'a>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Reply<'a> {
+    pub(crate) session: &'a str,
+    pub(crate) seq: u64,
+    pub(crate) text: &'a str,
+    /// i32, little-endian.
+    pub(crate) tokens: &'a [u8],
+    pub(crate) model_fingerprint: [u8; 32],
+    pub(crate) finish: u8,
+    pub(crate) at: Stamp,
+    pub(crate) receipt: &'a [u8],
+}
+
+/// A wall clock's time and how good it was.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Stamp {
+    pub(crate) unix_ms: i64,
+    pub(crate) clock: u8,
+}
+
+impl Op<'_> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, Fault> {
+        postcard::to_allocvec(self)
+            .map_err(|error| Fault::Engine(format!("can't encode an operation: {error}")))
+    }
+
+    /// Whether it goes into the records at once, whatever its size: what it takes away mustn't
+    /// come back with a journal that lost its last frame.
+    pub(crate) fn is_removal(&self) -> bool {
+        matches!(self, Self::Delete { .. })
+    }
+}
+
+impl<'a> Op<'a> {
+    /// What `payload` holds, if it is whole and of a kind that is known.
+    pub(crate) fn decode(payload: &'a [u8]) -> Option<Self> {
+        match postcard::take_from_bytes(payload) {
+            Ok((op, [])) => Some(op),
+            _ => None,
+        }
+    }
+}
+
+impl From<WallTime> for Stamp {
+    fn from(at: WallTime) -> Self {
+        Self { unix_ms: at.unix_ms, clock: byte_of(at.confidence) }
+    }
+}
+
+impl Stamp {
+    pub(crate) fn time(self) -> Result<WallTime, Fault> {
+        match confidence_of(self.clock) {
+            Some(confidence) => Ok(WallTime { unix_ms: self.unix_ms, confidence }),
+            None => Err(Fault::Damaged { what: "operation", key: "its clock".to_owned() }),
+        }
+    }
+}

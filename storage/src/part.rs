@@ -1,0 +1,103 @@
+//! The files of a namespace, and how a store gets at them.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use garret_core::medium::{Medium, MediumError};
+
+/// One of the files that make up a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Part {
+    /// Every record.
+    Records,
+    /// Writes that aren't among the records yet.
+    Journal,
+    /// The first dimensions of the vectors; made from the records.
+    Coarse,
+    /// The whole vectors and their keys; made from the records.
+    Full,
+    /// The text index as it was some time ago; made from the records.
+    Index,
+}
+
+impl Part {
+    /// What its file's name ends with, after the dot.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Records => "redb",
+            Self::Journal => "log",
+            Self::Coarse => "i8",
+            Self::Full => "f16",
+            Self::Index => "idx",
+        }
+    }
+}
+
+type OpenPart = Box<dyn Fn(Part) -> Result<Arc<dyn Medium>, MediumError> + Send + Sync>;
+
+/// How a store gets at its parts.
+pub(crate) struct Media {
+    open: OpenPart,
+    /// Where the parts are files: the one of the records.
+    records: Option<PathBuf>,
+    /// Whether there is nothing but the records.
+    alone: bool,
+}
+
+impl Media {
+    /// Files beside `records`, opened or created by `open`.
+    pub(crate) fn files(
+        records: PathBuf,
+        open: impl Fn(&std::path::Path) -> Result<Box<dyn Medium>, MediumError> + Send + Sync + 'static,
+    ) -> Self {
+        let path = records.clone();
+        let open = move |part: Part| open(&path.with_extension(part.extension())).map(Arc::from);
+        Self { open: Box::new(open), records: Some(records), alone: false }
+    }
+
+    /// Whatever `open` gives.
+    pub(crate) fn any(
+        open: impl Fn(Part) -> Result<Box<dyn Medium>, MediumError> + Send + Sync + 'static,
+    ) -> Self {
+        let open = move |part| open(part).map(Arc::from);
+        Self { open: Box::new(open), records: None, alone: false }
+    }
+
+    /// Records on `medium` and no other part.
+    pub(crate) fn alone(medium: Box<dyn Medium>) -> Self {
+        let medium: Arc<dyn Medium> = medium.into();
+        let open = move |part| match part {
+            Part::Records => Ok(medium.clone()),
+            _ => Err(MediumError::Denied),
+        };
+        Self { open: Box::new(open), records: None, alone: true }
+    }
+
+    /// Opens a part, or creates it where it isn't there; so only where it [exists](Self::exists),
+    /// or is about to be written.
+    pub(crate) fn open(&self, part: Part) -> Result<Arc<dyn Medium>, MediumError> {
+        (self.open)(part)
+    }
+
+    /// Whether a part can be opened without creating it.
+    pub(crate) fn exists(&self, part: Part) -> bool {
+        match &self.records {
+            // One that can't be looked for is opened, which says why.
+            Some(records) => records.with_extension(part.extension()).try_exists().unwrap_or(true),
+            None => self.has(part),
+        }
+    }
+
+    /// Whether the store may have this part at all.
+    pub(crate) fn has(&self, part: Part) -> bool {
+        !self.alone || part == Part::Records
+    }
+}
+
+impl fmt::Debug for Media {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Media").field("records", &self.records).finish_non_exhaustive()
+    }
+}
