@@ -32,6 +32,9 @@ impl<M: ChatModel> ChatModel for Recorder<M> {
     }
 
     fn start(&self, request: Request<'_>) -> Result<M::Reply, M::Error> {
+        if request.max_tokens == 0 {
+            return self.model.start(request);
+        }
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = request.prompt.to_vec();
         self.model.start(request)
     }

@@ -16,6 +16,7 @@ use garret::config::{Config, Home, Sources};
 use garret::open::{self, Plan};
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Event, ModelRole, Reply, Request, Sampling};
+use garret_core::receipt::BlockName;
 use garret_core::token::Token;
 use garret_llm::encoder::Encoder;
 use garret_llm::{LlamaChat, Model};
@@ -51,7 +52,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let (other, _) = plan.load(&config)?;
     conditions::print(&config, &plan, chat.facts());
     let mut bench = Bench::new(&config, chat, encoder, other)?;
-    println!("\nturn  prompt     new | Garret: prefilled  first ms | re-sent: prefilled  first ms");
+    println!(
+        "\nturn  prompt     new | Garret: prefilled  first ms  at rest | re-sent: prefilled  first ms"
+    );
     let messages = MESSAGES.iter().take(options.turns.clamp(2, MESSAGES.len()));
     let rows = messages.enumerate().map(|(i, text)| bench.turn(i + 1, text));
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
@@ -83,6 +86,8 @@ struct Bench {
     session: SessionId,
     /// Tokens that were in the cache after the last turn.
     known: u32,
+    /// Turn with which the last prompt's history began.
+    from: u64,
 }
 
 /// One turn, measured both ways.
@@ -92,6 +97,7 @@ struct Row {
     first_ms: f64,
     resent_prefilled: u32,
     resent_first_ms: f64,
+    /// Whether history begins where the turn before had it.
     history_fits: bool,
 }
 
@@ -113,11 +119,12 @@ impl Bench {
         let options = AgentOptions {
             system_prompt: config.system_prompt.value.clone(),
             max_tokens: config.max_tokens.value,
+            memory_tokens: config.memory_tokens.value,
             sampling: config.sampling(1),
             draw_seed: false,
         };
         let agent = Agent::new(parts, options)?;
-        Ok(Self { agent, recorder, other, session: "bench".parse()?, known: 0 })
+        Ok(Self { agent, recorder, other, session: "bench".parse()?, known: 0, from: 1 })
     }
 
     fn turn(&mut self, number: usize, text: &str) -> Result<Row, Box<dyn Error>> {
@@ -139,11 +146,17 @@ impl Bench {
             first_ms,
             resent_prefilled,
             resent_first_ms,
-            history_fits: receipt.omitted.is_empty(),
+            history_fits: receipt.history_from.is_none_or(|from| from == self.from),
         };
-        self.known = receipt.prompt_tokens + receipt.reply_tokens;
+        // What is remembered is new in every prompt; nobody types while the rest is brought in.
+        let memory = receipt.blocks.iter().filter(|block| block.name == BlockName::Memory);
+        let memory: u32 = memory.map(|block| block.tokens).sum();
+        self.known = receipt.prompt_tokens - memory + receipt.reply_tokens;
+        self.from = receipt.history_from.unwrap_or(1);
+        self.agent.rest();
+        let idle = smol::block_on(self.agent.rested());
         println!(
-            "{number:>4} {:>7} {:>7} | {:>17} {:>9.0} | {:>18} {:>9.0}",
+            "{number:>4} {:>7} {:>7} | {:>17} {:>9.0} {idle:>8} | {:>18} {:>9.0}",
             receipt.prompt_tokens,
             row.new,
             row.prefilled,
@@ -183,7 +196,7 @@ impl Bench {
 }
 
 fn summarise(rows: &[Row]) {
-    // The first turn has no history to reuse; turns after the window filled re-send by design.
+    // The first turn has no history to reuse; a turn that finds the window full re-sends by design.
     let fitting: Vec<_> = rows.iter().skip(1).filter(|row| row.history_fits).collect();
     let per_new: Vec<_> =
         fitting.iter().map(|row| f64::from(row.prefilled) / f64::from(row.new.max(1))).collect();
@@ -194,7 +207,7 @@ fn summarise(rows: &[Row]) {
     let time: Vec<_> = fitting.iter().map(|row| row.resent_first_ms / row.first_ms).collect();
     let (ours, theirs): (u32, u32) =
         rows.iter().fold((0, 0), |(a, b), row| (a + row.prefilled, b + row.resent_prefilled));
-    println!("\nover {} turns with history that fits:", fitting.len());
+    println!("\nover {} turns that go on from the one before:", fitting.len());
     let line = |what: &str, values: &[f64]| {
         println!(
             "{what:<44} median {:>6.2}  p95 {:>6.2}",

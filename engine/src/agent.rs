@@ -5,15 +5,21 @@
 //! on a scripted model. It knows no terminal and no signal: text leaves through a callback, and a
 //! message on a channel stops a reply.
 //!
+//! A prompt shows, beside the conversation, what was said elsewhere and answers the message best. It
+//! stands in the newest message alone, so after such a turn the model's cache holds words that no
+//! later prompt has; [`Agent::rest`] sees to that while nobody waits.
+//!
 //! Limits: one turn at a time; the session and its turns are read from the store at every turn, so
 //! nothing but counts is kept in memory.
 
 mod history;
+mod idle;
+mod recall;
 mod turn;
 
 use std::sync::Arc;
 
-use garret_core::assemble::{self, AssembleError};
+use garret_core::assemble::{self, AssembleError, Memory};
 use garret_core::budget::{Budget, BudgetError};
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Sampling};
@@ -25,6 +31,7 @@ use garret_storage::{ReadError, Store};
 
 use crate::receipt::StoredReceipt;
 use history::Counts;
+use idle::Idle;
 
 pub use turn::{Outcome, TurnError};
 
@@ -49,6 +56,8 @@ pub struct Options {
     pub system_prompt: String,
     /// Most tokens of a reply; `None` for the budget's reserve.
     pub max_tokens: Option<u32>,
+    /// Most tokens of what is remembered from elsewhere, 0 for none; `None` for the budget's share.
+    pub memory_tokens: Option<u32>,
     /// How tokens are chosen; its seed is used when `draw_seed` is off.
     pub sampling: Sampling,
     /// Draw a new seed for each turn.
@@ -56,12 +65,13 @@ pub struct Options {
 }
 
 /// A model that remembers.
-pub struct Agent<M, E> {
+pub struct Agent<M: ChatModel, E> {
     parts: Parts<M, E>,
     options: Options,
     budget: Budget,
     counts: Counts,
     tokens: Vec<Token>,
+    idle: Idle<M::Reply>,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -78,9 +88,13 @@ where
             Some(tokens) => budget.with_reply_reserve(tokens)?,
             None => budget,
         };
+        let budget = match options.memory_tokens {
+            Some(tokens) => budget.with_memory(tokens)?,
+            None => budget,
+        };
         let tokens = vec![Token(0); budget.prompt_limit() as usize];
-        let counts = Counts::default();
-        let mut agent = Self { parts, options, budget, counts, tokens };
+        let (counts, idle) = (Counts::default(), Idle::default());
+        let mut agent = Self { parts, options, budget, counts, tokens, idle };
         agent.rehearse()?;
         Ok(agent)
     }
@@ -117,6 +131,7 @@ where
             history: &[],
             older: 0,
             keep_from: None,
+            memory: Memory::default(),
             message: &message,
         };
         let mut messages = [Message::new(Role::User, ""); 2];

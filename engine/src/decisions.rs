@@ -40,7 +40,23 @@
 //! A model's output is data. An escape sequence in it could clear the screen or imitate the
 //! program's own words; on a terminal it is made visible instead. JSON carries it unchanged.
 //!
-//! # Why does a turn without a volatile block decode on the main sequence?
+//! # Why does what is remembered stand in the newest message, and in no later prompt?
 //!
-//! The design keeps a clean conversation on one sequence and forks it for retrieved memory and
-//! hypotheses. Until there is such matter, the fork would be identical, so it isn't made.
+//! Found by the message, it differs every turn; anywhere else it would change the prompt's prefix and
+//! cost a prefill of all that follows. The stored message is the user's words alone, so the next
+//! prompt has the turn without the block: the cache then holds words that must go, and the turn is
+//! prefilled once more, from the user's words to the end of the reply. The model's thread does that
+//! after the reply, while nobody waits; the next message stops it wherever it is.
+//!
+//! # Why doesn't a turn fork the main sequence for that?
+//!
+//! What is common to the turn and to the clean conversation is kept either way, and what differs must
+//! be decoded either way: a fork saves nothing and holds cells twice. Only for a model with a
+//! running state, which can't be taken back, would a fork save a prefill of the whole conversation;
+//! such a model does best with `memory_tokens = 0`.
+//!
+//! # Why is every line of a remembered text marked?
+//!
+//! It may hold anything, the block's closing line too. With a mark at the beginning of each of its
+//! lines it can't look like anything but a quote, whatever is in it, and nothing in it needs to be
+//! recognised.

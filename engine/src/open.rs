@@ -68,6 +68,7 @@ impl Prepared {
         let options = Options {
             system_prompt: config.system_prompt.value.clone(),
             max_tokens: config.max_tokens.value,
+            memory_tokens: config.memory_tokens.value,
             sampling: config.sampling(0),
             draw_seed: config.seed.value.is_none(),
         };
@@ -156,9 +157,12 @@ impl Plan {
         };
         let info = check_chat(&path)?;
         let n_ctx = window(config, info.context_length)?;
-        let budget = Budget::for_window(n_ctx)?;
+        let mut budget = Budget::for_window(n_ctx)?;
         if let Some(tokens) = config.max_tokens.value {
-            budget.with_reply_reserve(tokens)?;
+            budget = budget.with_reply_reserve(tokens)?;
+        }
+        if let Some(tokens) = config.memory_tokens.value {
+            budget.with_memory(tokens)?;
         }
         let need = MemoryEstimate::of(&info.gguf, n_ctx, config.kv_type.value, config.batch.value);
         Ok(Self { path, info, n_ctx, need })

@@ -26,12 +26,14 @@ pub struct ReceiptReport {
     pub blocks: Vec<BlockReport>,
     /// What is stored and not shown.
     pub omitted: Vec<OmissionReport>,
+    /// Ids of the messages in the block `memory`, in its order.
+    pub memory: Vec<String>,
 }
 
 /// A part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockReport {
-    /// `system`, `history` or `message`.
+    /// `system`, `history`, `memory` or `message`.
     pub name: String,
     /// Tokens it takes.
     pub tokens: u32,
@@ -50,8 +52,9 @@ pub struct OmissionReport {
     pub why: String,
 }
 
-impl From<&Receipt> for ReceiptReport {
-    fn from(receipt: &Receipt) -> Self {
+impl ReceiptReport {
+    /// The report of a turn whose prompt showed the messages of these ids.
+    pub fn new(receipt: &Receipt, memory: &[String]) -> Self {
         let blocks = receipt.blocks.iter().map(|block| BlockReport {
             name: block.name.as_str().into(),
             tokens: block.tokens,
@@ -71,6 +74,7 @@ impl From<&Receipt> for ReceiptReport {
             reply_reserve: receipt.reply_reserve,
             blocks: blocks.collect(),
             omitted: omitted.collect(),
+            memory: memory.to_vec(),
         }
     }
 }
@@ -86,17 +90,16 @@ pub struct StoredReceipt {
     pub history_from: Option<TurnSeq>,
 }
 
-impl From<&Receipt> for StoredReceipt {
-    fn from(receipt: &Receipt) -> Self {
+impl StoredReceipt {
+    /// The record of a turn whose prompt showed the messages of these ids.
+    pub fn new(receipt: &Receipt, memory: &[String]) -> Self {
         Self {
-            report: receipt.into(),
+            report: ReceiptReport::new(receipt, memory),
             companion_reserve: receipt.companion_reserve,
             history_from: receipt.history_from,
         }
     }
-}
 
-impl StoredReceipt {
     /// The record.
     ///
     /// # Errors
@@ -114,7 +117,7 @@ impl StoredReceipt {
 }
 
 /// Version of the record.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 #[cfg(test)]
 mod tests {
@@ -132,6 +135,7 @@ mod tests {
             reply_reserve: 512,
             blocks,
             omitted,
+            memory: vec!["kitchen/3/user".into()],
         };
         StoredReceipt { report, companion_reserve: 128, history_from: Some(8) }
     }

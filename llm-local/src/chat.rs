@@ -119,10 +119,6 @@ impl ChatModel for LlamaChat {
 
     fn start(&self, request: Request<'_>) -> Result<LlamaReply, ChatError> {
         let tokens = self.inner.check_prompt(request.prompt)?;
-        if request.max_tokens == 0 {
-            let (field, expected) = ("max_tokens", "at least 1");
-            return Err(ChatError::BadParameter { field, expected });
-        }
         let model = &self.inner.model;
         let sampler = Sampler::new(model, &request.sampling, request.grammar, &tokens)?;
         // Two places more than are filled with pieces: the end always has room.

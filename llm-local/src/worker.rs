@@ -212,6 +212,13 @@ fn step(model: &Model, cache: &mut Cache<'_>, job: &mut Job) -> Result<Step, Cha
 
 fn answer(model: &Model, logits: &[f32], job: &mut Job) -> Result<Step, ChatError> {
     job.announce();
+    if job.tokens.len() >= job.limit {
+        // Nothing but the prefill was asked for; logits always are.
+        if let Output::Reply { .. } = job.output {
+            job.send(Ok(Event::Finished(Finish::Length)));
+            return Ok(Step::Done);
+        }
+    }
     let token = match &mut job.output {
         Output::Logits(sender) => {
             let _ = sender.try_send(Ok(logits.to_vec()));

@@ -51,6 +51,26 @@ fn a_changed_prompt_is_decoded_from_the_change() {
     assert_eq!(reused + prefilled, 200);
 }
 
+/// A request for no tokens prefills and says nothing; the next one finds what it did, and so does one
+/// that comes before it is done.
+#[test]
+fn a_prompt_can_be_brought_in_ahead_of_the_request() {
+    let Some(chat) = chat(1_024, 64) else { return };
+    let model = chat.model();
+    let conversation = prose(model, "<|im_start|>user\nListen:", 600);
+    let ahead = run(&chat, request(ModelRole::Main, &conversation, 0)).unwrap();
+    assert_eq!((ahead.reused, ahead.prefilled), (0, 600));
+    assert_eq!((ahead.tokens.len(), ahead.finish), (0, Finish::Length));
+    let mut turn = conversation;
+    turn.extend(ask(model, "Go on."));
+    let next = run(&chat, request(ModelRole::Main, &turn, 2)).unwrap();
+    assert_eq!((next.reused, next.prefilled as usize), (600, turn.len() - 600));
+    let other = prose(model, "<|im_start|>user\nNow this:", 900);
+    drop(chat.start(request(ModelRole::Main, &other, 0)).unwrap());
+    let next = run(&chat, request(ModelRole::Main, &other, 1)).unwrap();
+    assert_eq!(next.reused + next.prefilled, 900);
+}
+
 /// Whatever a companion does on its fork, the main sequence gives the same logits bit for bit, and
 /// the next turn finds all of it.
 #[test]

@@ -45,6 +45,7 @@ pub struct ScriptedModel {
 struct Shared {
     script: VecDeque<Act>,
     prompts: Vec<Vec<Token>>,
+    ahead: Vec<Vec<Token>>,
     cache: Vec<Token>,
 }
 
@@ -66,6 +67,11 @@ impl ScriptedModel {
         self.shared.lock().expect("no test thread panics with the lock").prompts.clone()
     }
 
+    /// Every prompt that was only to be brought into the cache.
+    pub fn ahead(&self) -> Vec<Vec<Token>> {
+        self.shared.lock().expect("no test thread panics with the lock").ahead.clone()
+    }
+
     /// Appends to the script.
     pub fn then(&self, act: Act) {
         self.shared.lock().expect("no test thread panics with the lock").script.push_back(act);
@@ -83,8 +89,13 @@ impl ChatModel for ScriptedModel {
     fn start(&self, request: Request<'_>) -> Result<ScriptedReply, Told> {
         (self.on_start)();
         let mut shared = self.shared.lock().expect("no test thread panics with the lock");
-        shared.prompts.push(request.prompt.to_vec());
-        let act = shared.script.pop_front().unwrap_or(Act::Say("ok".into()));
+        let act = if request.max_tokens == 0 {
+            shared.ahead.push(request.prompt.to_vec());
+            Act::Say("nothing, since no token is asked for".into())
+        } else {
+            shared.prompts.push(request.prompt.to_vec());
+            shared.script.pop_front().unwrap_or(Act::Say("ok".into()))
+        };
         let reused = shared.cache.iter().zip(request.prompt).take_while(|(a, b)| a == b).count();
         let (text, end) = match act {
             Act::Say(text) => (text, End::Stop),

@@ -77,13 +77,15 @@ pub struct Receipt {
     pub blocks: Vec<Block>,
     /// What is stored and not shown to the model.
     pub omitted: Vec<Omitted>,
+    /// Messages that were remembered.
+    pub memory: Vec<String>,
 }
 
 /// A part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
-    /// `system`, `history` or `message`.
+    /// `system`, `history`, `memory` or `message`.
     pub name: String,
     /// What it takes.
     pub tokens: u64,

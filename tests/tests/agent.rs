@@ -8,6 +8,7 @@ use garret::agent::{Agent, Options, Outcome, Parts, TurnError};
 use garret_core::assemble::NO_REPLY;
 use garret_core::id::SessionId;
 use garret_core::model::{Finish, Sampling};
+use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::{Faults, FaultyMedium};
@@ -34,6 +35,7 @@ fn with_reply(model: &ScriptedModel, medium: &FaultyMedium, max_tokens: Option<u
     let options = Options {
         system_prompt: "Be kind.".into(),
         max_tokens,
+        memory_tokens: None,
         sampling: Sampling::default(),
         draw_seed: true,
     };
@@ -76,7 +78,7 @@ fn stored(agent: &TestAgent) -> Vec<(String, Option<(String, StoredFinish)>)> {
     turns.unwrap()
 }
 
-fn texts(prompt: &[garret_core::token::Token]) -> Vec<String> {
+fn texts(prompt: &[Token]) -> Vec<String> {
     bytes::read(prompt).into_iter().map(|(_, text)| text).collect()
 }
 
@@ -219,7 +221,7 @@ proptest! {
         let mut moves = 0_u32;
         let mut spoken = 0_usize;
         // What the cache holds, and where history began in the prompt that filled it.
-        let mut cached: Option<(Vec<garret_core::token::Token>, Option<u64>)> = None;
+        let mut cached: Option<(Vec<Token>, Option<u64>)> = None;
         for event in events {
             let Event::Say(text, act) = event else {
                 drop(talk);
@@ -249,7 +251,14 @@ proptest! {
                 // Each time history gives way it makes room for a quarter of a prompt at least.
                 prop_assert!(moves as usize <= spoken / (1_400 / 4) + 1, "{moves} of {spoken}");
                 let mut now = prompt.clone();
-                now.extend(outcome.reply.bytes().map(|byte| garret_core::token::Token(byte.into())));
+                if outcome.memory.is_empty() {
+                    let reply = outcome.reply.bytes().map(|byte| Token(byte.into()));
+                    now.extend(reply);
+                } else {
+                    // No later prompt has what was remembered for this one.
+                    let [system, history] = [0, 1].map(|i| receipt.blocks[i].tokens);
+                    now.truncate((system + history) as usize);
+                }
                 cached = Some((now, receipt.history_from));
             }
             let users: Vec<_> = stored(&talk).into_iter().map(|(user, _)| user).collect();

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock, Mutex};
 
-use garret_core::assemble::{Input, NO_REPLY, PastReply, Scratch, Turn, assemble};
+use garret_core::assemble::{Input, Memory, NO_REPLY, PastReply, Scratch, Turn, assemble};
 use garret_core::budget::Budget;
 use garret_core::prompt::{EncodeError, Message, PromptEncoder, Role};
 use garret_core::shorten::{Shown, shorten};
@@ -138,6 +138,7 @@ fn keeps_its_promises(family: &Family, talk: &Talk) -> Result<(), TestCaseError>
         history: &history,
         older: 0,
         keep_from: None,
+        memory: Memory::default(),
         message: &message,
     };
     let mut messages = vec![Message::new(Role::User, ""); 2 * history.len() + 2];

@@ -5,6 +5,9 @@
 //! prompt, and while that doesn't fit, the oldest turns leave. They leave in bulk, so that the
 //! prefix then stays the same for many turns and the KV cache stays useful.
 //!
+//! What is remembered from elsewhere stands in the newest message, before the user's words, and in no
+//! later prompt: history has the user's words alone, so that its prefix stays the same.
+//!
 //! Guarantees, for every input: tokens of the prompt + reply reserve + companion reserve <= n_ctx;
 //! the system message and the newest message are always there; turns are whole; history begins with
 //! a user message; every turn left out is counted in the receipt.
@@ -51,8 +54,20 @@ pub struct Input<'a> {
     /// Oldest turn of the previous prompt of this conversation: history starts there again, so that
     /// its prefix is stable, until the window is full. `None` considers every turn.
     pub keep_from: Option<TurnSeq>,
+    /// What is remembered from elsewhere; stands before the newest message's own text.
+    pub memory: Memory<'a>,
     /// The newest message.
     pub message: &'a Shown<'a>,
+}
+
+/// A block of text that a turn needs and later ones don't.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Memory<'a> {
+    /// The block, with whatever sets it off from the text that follows; empty for none. The caller
+    /// sees to it that it has at most [`Budget::memory`] tokens.
+    pub text: &'a str,
+    /// How much was found that isn't in it; it counts as left out.
+    pub left_out: u64,
 }
 
 /// Buffers for [`assemble`]. `messages` and `ends` need two entries for each turn of history and
@@ -94,8 +109,13 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
     }
     check_system(budget, encoder, input.system)?;
     let mut fixed = Draft { messages, ends, run: TokenBuf::new(first(tokens, limit)) };
-    fixed.fill(encoder, input, &[]).map_err(|error| too_long(error, limit))?;
-    let pool = limit.saturating_sub(fixed.run.len());
+    let mut length = |memory| {
+        let account = fixed.fill(encoder, &Input { memory, ..*input }, &[]);
+        account.map(|account| account.total).map_err(|error| too_long(error, limit))
+    };
+    let plain = length(Memory::default())?;
+    let fixed = if input.memory.text.is_empty() { plain } else { length(input.memory)? };
+    let pool = limit.saturating_sub(fixed);
     let mut history = start(input, pool, room.saturating_sub(2) / 2);
     let account = loop {
         let mut draft = Draft { messages, ends, run: TokenBuf::new(first(tokens, limit)) };
@@ -105,8 +125,36 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
             Err(error) => return Err(too_long(error, limit)),
         }
     };
-    let receipt = receipt(budget, input, history, &account);
+    let memory = fixed.saturating_sub(plain);
+    let receipt = receipt(budget, input, history, &Account { memory, ..account });
     Ok(Slot { tokens: first(tokens, account.total), receipt })
+}
+
+/// The run of a conversation in which every message has its reply and nothing more is asked: what
+/// the next prompt begins with, if `history` begins as it will then. `scratch` is as large as for
+/// [`assemble`], or larger.
+///
+/// # Errors
+/// [`EncodeError::Full`] when the buffers are too small.
+pub fn settled<'s, 'a, E: PromptEncoder>(
+    encoder: &mut E,
+    system: &'a str,
+    history: &'a [Turn<'a>],
+    scratch: Scratch<'s, 'a>,
+) -> Result<&'s [Token], EncodeError<E::Error>> {
+    let Scratch { messages, ends, tokens } = scratch;
+    let system = (!system.is_empty()).then(|| Message::new(Role::System, system));
+    let all = system.into_iter().chain(history.iter().flat_map(pair));
+    let count = usize::from(system.is_some()).saturating_add(history.len().saturating_mul(2));
+    if count > messages.len() || count > ends.len() {
+        return Err(EncodeError::Full);
+    }
+    for (slot, message) in messages.iter_mut().zip(all) {
+        *slot = message;
+    }
+    encoder.encode(first_ref(messages, count), &mut TokenBuf::new(tokens), ends)?;
+    let end = count.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0);
+    Ok(first(tokens, end))
 }
 
 /// Why no prompt could be assembled.
@@ -150,10 +198,12 @@ struct Draft<'d, 'a> {
     run: TokenBuf<'d>,
 }
 
-/// Lengths in tokens: of the run up to the end of the system message, of history, and of all.
+/// Lengths in tokens: of the run up to the end of the system message, of history, of what memory adds
+/// to the newest message, and of all.
 struct Account {
     system: usize,
     history: usize,
+    memory: usize,
     total: usize,
 }
 
@@ -165,13 +215,14 @@ impl<'a> Draft<'_, 'a> {
         history: &'a [Turn<'a>],
     ) -> Result<Account, EncodeError<E::Error>> {
         let system = (!input.system.is_empty()).then(|| Message::new(Role::System, input.system));
-        let message = Message::new(Role::User, input.message.content());
+        let message = Message::new(Role::User, input.message.content_after(input.memory.text));
         let all = system.into_iter().chain(history.iter().flat_map(pair)).chain([message]);
         let mut count = 0_usize;
         for (slot, message) in self.messages.iter_mut().zip(all) {
             *slot = message;
             count = count.saturating_add(1);
         }
+        self.run.clear();
         self.ends.fill(0);
         encoder.encode(first_ref(self.messages, count), &mut self.run, self.ends)?;
         let end_of = |messages: usize| {
@@ -183,6 +234,7 @@ impl<'a> Draft<'_, 'a> {
         Ok(Account {
             system,
             history: before_message.saturating_sub(system),
+            memory: 0,
             total: self.run.len(),
         })
     }
@@ -256,8 +308,8 @@ fn fewer<'a>(turns: &'a [Turn<'a>]) -> &'a [Turn<'a>] {
 }
 
 fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &Account) -> Receipt {
-    let message = account.total.saturating_sub(account.system).saturating_sub(account.history);
-    let others = tokens(account.system).saturating_add(tokens(message));
+    let others = account.total.saturating_sub(account.history);
+    let message = others.saturating_sub(account.system).saturating_sub(account.memory);
     let block = |name, used: usize, ceiling| Block { name, tokens: tokens(used), ceiling };
     let mut receipt = Receipt {
         n_ctx: budget.n_ctx,
@@ -271,13 +323,14 @@ fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &A
         blocks: heapless::Vec::new(),
         omitted: heapless::Vec::new(),
     };
-    let rest = budget.prompt_limit().saturating_sub(others);
+    let rest = budget.prompt_limit().saturating_sub(tokens(others));
     for part in [
         block(BlockName::System, account.system, budget.system),
         block(BlockName::History, account.history, rest),
+        block(BlockName::Memory, account.memory, budget.memory),
         block(BlockName::Message, message, budget.message),
     ] {
-        // Three parts, room for four.
+        // Four parts, room for four.
         let _ = receipt.blocks.push(part);
     }
     let dropped = input.history.len().saturating_sub(history.len());
@@ -286,9 +339,10 @@ fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &A
         (Omitted::OldTurns, input.older.saturating_add(wide(dropped))),
         (Omitted::HistoryMiddle, wide(middles)),
         (Omitted::MessageMiddle, wide(input.message.left_out())),
+        (Omitted::Found, input.memory.left_out),
     ] {
         if count > 0 {
-            // Three kinds, room for four.
+            // Four kinds, room for four.
             let _ = receipt.omitted.push(Omission { what, count });
         }
     }

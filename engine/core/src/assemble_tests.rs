@@ -23,6 +23,17 @@ fn see(
     message: &str,
     keep_from: Option<TurnSeq>,
 ) -> Result<Seen, AssembleError<core::convert::Infallible>> {
+    remembering(window, system, turns, "", message, keep_from)
+}
+
+fn remembering(
+    window: u32,
+    system: &str,
+    turns: &[(String, Option<String>)],
+    memory: &str,
+    message: &str,
+    keep_from: Option<TurnSeq>,
+) -> Result<Seen, AssembleError<core::convert::Infallible>> {
     let budget = Budget::for_window(window).unwrap();
     let limit = budget.message_text() as usize;
     let users: Vec<_> =
@@ -39,7 +50,8 @@ fn see(
         })
         .collect();
     let message = shorten(&mut ByteEncoder, message, limit).unwrap();
-    let input = Input { system, history: &history, older: 0, keep_from, message: &message };
+    let memory = Memory { text: memory, left_out: 0 };
+    let input = Input { system, history: &history, older: 0, keep_from, memory, message: &message };
     let mut messages = vec![Message::new(Role::User, ""); 2 * turns.len() + 2];
     let mut ends = vec![0; messages.len()];
     let mut tokens = vec![Token(0); budget.prompt_limit() as usize];
@@ -51,6 +63,10 @@ fn see(
     let blocks: u32 = slot.receipt.blocks.iter().map(|block| block.tokens).sum();
     assert_eq!(blocks, slot.receipt.prompt_tokens);
     Ok(Seen { messages: decode(slot.tokens), receipt: slot.receipt })
+}
+
+fn input<'a>(system: &'a str, history: &'a [Turn<'a>], message: &'a Shown<'a>) -> Input<'a> {
+    Input { system, history, older: 0, keep_from: None, memory: Memory::default(), message }
 }
 
 fn decode(tokens: &[Token]) -> Vec<(i32, String)> {
@@ -118,8 +134,7 @@ fn underestimated_costs_still_drop_in_bulk() {
         (1..=14).map(|seq| Turn { seq, user: &user, reply: None, cost: 97 }).collect();
     let budget = Budget::for_window(2_048).unwrap();
     let message = Shown::whole("hello");
-    let input =
-        Input { system: "s", history: &history, older: 0, keep_from: Some(1), message: &message };
+    let input = Input { keep_from: Some(1), ..input("s", &history, &message) };
     let mut messages = vec![Message::new(Role::User, ""); 30];
     let (mut ends, mut tokens) = (vec![0; 30], vec![Token(0); 2_048]);
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
@@ -147,8 +162,7 @@ fn wrong_costs_only_cost_time() {
         (1..=200).map(|seq| Turn { seq, user: &user, reply: None, cost: 0 }).collect();
     let budget = Budget::for_window(2_048).unwrap();
     let message = Shown::whole("hello");
-    let input =
-        Input { system: "s", history: &history, older: 0, keep_from: None, message: &message };
+    let input = input("s", &history, &message);
     let mut messages = vec![Message::new(Role::User, ""); 402];
     let (mut ends, mut tokens) = (vec![0; 402], vec![Token(0); 2_048]);
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
@@ -168,8 +182,7 @@ fn small_buffers_are_an_error_or_a_shorter_history() {
     let budget = Budget::for_window(2_048).unwrap();
     let (user, message) = (Shown::whole("u"), Shown::whole("hello"));
     let history = [1, 2, 3].map(|seq| Turn { seq, user: &user, reply: None, cost: 9 });
-    let input =
-        Input { system: "s", history: &history, older: 0, keep_from: None, message: &message };
+    let input = input("s", &history, &message);
     for room in 0..8 {
         let mut messages = vec![Message::new(Role::User, ""); room];
         let (mut ends, mut tokens) = (vec![0; room], vec![Token(0); 2_048]);
@@ -184,28 +197,72 @@ fn small_buffers_are_an_error_or_a_shorter_history() {
     }
 }
 
+#[test]
+fn memory_stands_before_the_words_and_history_gives_way_to_it() {
+    let memory = "m".repeat(190);
+    let seen = remembering(2_048, "s", &talk(1, 20), &memory, "hello", None).unwrap();
+    assert_eq!(seen.messages[3].1, memory.clone() + "hello");
+    let [_, history, block, message] = [0, 1, 2, 3].map(|i| seen.receipt.blocks[i]);
+    assert_eq!((block.name, block.tokens, block.ceiling), (BlockName::Memory, 190, 192));
+    assert_eq!(message.tokens, "hello".len() as u32 + 4);
+    let without = see(2_048, "s", &talk(1, 20), "hello", None).unwrap();
+    assert_eq!(without.receipt.blocks[1].ceiling - history.ceiling, 190);
+    let turns = talk(4, 160);
+    let (with, without) = (
+        remembering(2_048, "s", &turns, &memory, "hello", Some(1)).unwrap().receipt,
+        see(2_048, "s", &turns, "hello", Some(1)).unwrap().receipt,
+    );
+    assert!(with.history_from > without.history_from, "{with:?} {without:?}");
+}
+
+/// What the next prompt begins with is known once the reply is.
+#[test]
+fn a_settled_conversation_is_how_the_next_prompt_begins() {
+    let user = Shown::whole("u");
+    let reply = Some(PastReply { text: "r", tokens: TokenBytes::default() });
+    let history = [1, 2].map(|seq| Turn { seq, user: &user, reply, cost: 9 });
+    let budget = Budget::for_window(2_048).unwrap();
+    let mut messages = [Message::new(Role::User, ""); 6];
+    let (mut ends, mut tokens) = ([0; 6], vec![Token(0); 2_048]);
+    let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
+    let settled = settled(&mut ByteEncoder, "s", &history, scratch).unwrap().to_vec();
+    let message = Shown::whole("hello");
+    let memory = Memory { text: "m", left_out: 3 };
+    let input = Input { memory, ..input("s", &history, &message) };
+    let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
+    let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
+    assert_eq!(slot.tokens[..settled.len()], settled);
+    let before = slot.receipt.blocks[0].tokens + slot.receipt.blocks[1].tokens;
+    assert_eq!(settled.len() as u32, before);
+    assert_eq!(slot.receipt.omitted[0], Omission { what: Omitted::Found, count: 3 });
+}
+
 proptest! {
     #[test]
     fn every_prompt_keeps_the_guarantees(
         window in 2_048_u32..9_000,
         system in "[a-z ]{0,300}",
         turns in prop::collection::vec(("\\PC{0,300}", prop::option::of("\\PC{0,300}")), 0..60),
+        memory in "|[a-z ]{1,150}",
         message in "\\PC{0,80}|[a-z]{2000,4000}",
         keep_from in prop::option::of(0_u64..70),
     ) {
-        let seen = see(window, &system, &turns, &message, keep_from).unwrap();
+        let seen = remembering(window, &system, &turns, &memory, &message, keep_from).unwrap();
         let system_shown = usize::from(!system.is_empty());
         if system_shown == 1 {
             prop_assert_eq!(&seen.messages[0], &(2_000, system));
         }
         let (last, before) = seen.messages.split_last().unwrap();
         prop_assert_eq!(last.0, 2_001);
+        prop_assert_eq!(seen.receipt.blocks[2].tokens as usize, memory.len());
+        prop_assert!(last.1.starts_with(&memory));
+        let last = &last.1[memory.len()..];
         match Budget::for_window(window).unwrap().message_text() as usize {
-            limit if message.len() <= limit => prop_assert_eq!(&last.1, &message),
+            limit if message.len() <= limit => prop_assert_eq!(last, &message),
             limit => {
-                prop_assert!(last.1.len() <= limit);
-                prop_assert!(last.1.starts_with(&message[..limit / 4]));
-                prop_assert!(last.1.ends_with(&message[message.len() - limit / 8..]));
+                prop_assert!(last.len() <= limit);
+                prop_assert!(last.starts_with(&message[..limit / 4]));
+                prop_assert!(last.ends_with(&message[message.len() - limit / 8..]));
                 prop_assert!(seen.receipt.omitted.iter().any(|o| o.what == Omitted::MessageMiddle));
             }
         }
@@ -234,7 +291,7 @@ proptest! {
         for (pair, (user, reply)) in
             history.chunks(2).zip(&turns[turns.len() - shown..])
         {
-            if user.len() <= 500 {
+            if user.len() <= 384 {
                 prop_assert_eq!(&pair[0].1, user);
             }
             let said = reply.as_deref().filter(|text| !text.trim().is_empty());

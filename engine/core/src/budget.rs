@@ -22,6 +22,8 @@ pub struct Budget {
     pub system: u32,
     /// Most that the newest message may take; a longer one is shown in part.
     pub message: u32,
+    /// Most that what is remembered from elsewhere may take beside the newest message.
+    pub memory: u32,
     /// What history gets when every other block is at its ceiling.
     pub history_floor: u32,
     /// Kept free for the reply, which therefore has at most this many tokens.
@@ -48,6 +50,7 @@ impl Budget {
             n_ctx,
             system: between(|b| b.system),
             message: between(|b| b.message),
+            memory: between(|b| b.memory),
             history_floor: 0,
             reply_reserve: between(|b| b.reply_reserve),
             companion_reserve: between(|b| b.companion_reserve),
@@ -71,6 +74,19 @@ impl Budget {
         Ok(Self { reply_reserve: tokens, ..self }.with_rest_to_history())
     }
 
+    /// The same window with at most `tokens` of what is remembered from elsewhere, 0 for none; what
+    /// that takes or frees is history's.
+    ///
+    /// # Errors
+    /// [`BudgetError::MemoryTooLong`] when history would lose its whole floor.
+    pub fn with_memory(self, tokens: u32) -> Result<Self, BudgetError> {
+        let most = self.memory.saturating_add(self.history_floor);
+        if tokens > most {
+            return Err(BudgetError::MemoryTooLong { asked: tokens, most, n_ctx: self.n_ctx });
+        }
+        Ok(Self { memory: tokens, ..self }.with_rest_to_history())
+    }
+
     /// Most tokens a prompt may have: the window without the reserves.
     pub const fn prompt_limit(&self) -> u32 {
         self.n_ctx.saturating_sub(self.reply_reserve).saturating_sub(self.companion_reserve)
@@ -87,13 +103,14 @@ impl Budget {
     }
 
     const fn with_rest_to_history(self) -> Self {
-        let taken = self.system.saturating_add(self.message);
+        let taken = self.system.saturating_add(self.message).saturating_add(self.memory);
         Self { history_floor: self.prompt_limit().saturating_sub(taken), ..self }
     }
 
     const fn sum(&self) -> u32 {
         self.system
             .saturating_add(self.message)
+            .saturating_add(self.memory)
             .saturating_add(self.history_floor)
             .saturating_add(self.reply_reserve)
             .saturating_add(self.companion_reserve)
@@ -116,6 +133,19 @@ pub enum BudgetError {
          ask for at most {most} (--max-tokens) or a larger window (--window)"
     )]
     ReplyTooLong {
+        /// Tokens asked for.
+        asked: u32,
+        /// Most that can be had.
+        most: u32,
+        /// The window.
+        n_ctx: u32,
+    },
+    /// What is remembered from elsewhere would leave nothing for history.
+    #[error(
+        "a memory of {asked} tokens doesn't fit into a window of {n_ctx}: \
+         ask for at most {most} (--memory-tokens) or a larger window (--window)"
+    )]
+    MemoryTooLong {
         /// Tokens asked for.
         asked: u32,
         /// Most that can be had.
@@ -157,7 +187,8 @@ const PROFILES: [Budget; 4] = [
     Budget {
         n_ctx: 2_048,
         system: 448,
-        message: 640,
+        message: 448,
+        memory: 192,
         history_floor: 320,
         reply_reserve: 512,
         companion_reserve: 128,
@@ -166,7 +197,8 @@ const PROFILES: [Budget; 4] = [
         n_ctx: 8_192,
         system: 1_536,
         message: 2_560,
-        history_floor: 2_560,
+        memory: 1_024,
+        history_floor: 1_536,
         reply_reserve: 1_024,
         companion_reserve: 512,
     },
@@ -174,7 +206,8 @@ const PROFILES: [Budget; 4] = [
         n_ctx: 16_384,
         system: 2_560,
         message: 5_120,
-        history_floor: 5_632,
+        memory: 1_536,
+        history_floor: 4_096,
         reply_reserve: 2_048,
         companion_reserve: 1_024,
     },
@@ -182,7 +215,8 @@ const PROFILES: [Budget; 4] = [
         n_ctx: 32_768,
         system: 4_096,
         message: 10_240,
-        history_floor: 12_288,
+        memory: 2_048,
+        history_floor: 10_240,
         reply_reserve: 4_096,
         companion_reserve: 2_048,
     },
@@ -228,6 +262,22 @@ mod tests {
                 (Budget::for_window(n_ctx).unwrap(), Budget::for_window(n_ctx + more).unwrap());
             prop_assert!(small.system <= large.system && small.message <= large.message);
             prop_assert!(small.reply_reserve <= large.reply_reserve);
+            prop_assert!(small.memory <= large.memory);
+        }
+
+        #[test]
+        fn a_share_of_memory_is_met_or_refused(
+            n_ctx in 2_048_u32..100_000,
+            memory in 0_u32..100_000,
+        ) {
+            let budget = Budget::for_window(n_ctx).unwrap();
+            match budget.with_memory(memory) {
+                Ok(changed) => {
+                    prop_assert_eq!(changed.memory, memory);
+                    prop_assert_eq!(changed.sum(), n_ctx);
+                }
+                Err(_) => prop_assert!(memory > budget.memory + budget.history_floor),
+            }
         }
 
         #[test]

@@ -110,7 +110,8 @@ pub struct Request<'a> {
     pub role: ModelRole,
     /// The whole prompt; the model reuses the longest prefix its cache holds already.
     pub prompt: &'a [Token],
-    /// Most tokens to generate, at least 1.
+    /// Most tokens to generate. With 0 the prompt is brought into the cache and no more:
+    /// [`Event::Prefilled`] and then [`Event::Finished`] with [`Finish::Length`].
     pub max_tokens: u32,
     /// How to choose tokens.
     pub sampling: Sampling,

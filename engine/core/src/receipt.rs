@@ -51,6 +51,8 @@ pub enum BlockName {
     System,
     /// Earlier turns.
     History,
+    /// What is remembered from elsewhere, in the newest message before the user's words.
+    Memory,
     /// The newest message and the opening of the reply.
     Message,
 }
@@ -61,6 +63,7 @@ impl BlockName {
         match self {
             Self::System => "system",
             Self::History => "history",
+            Self::Memory => "memory",
             Self::Message => "message",
         }
     }
@@ -85,6 +88,8 @@ pub enum Omitted {
     MessageMiddle,
     /// Characters from the middle of messages in history.
     HistoryMiddle,
+    /// Messages that were found in memory.
+    Found,
 }
 
 impl Omitted {
@@ -94,6 +99,7 @@ impl Omitted {
             Self::OldTurns => "turns",
             Self::MessageMiddle => "characters of the message",
             Self::HistoryMiddle => "characters of earlier messages",
+            Self::Found => "messages found in memory",
         }
     }
 
@@ -107,6 +113,7 @@ impl Omitted {
             Self::HistoryMiddle => {
                 "messages longer than their ceiling: head and tail are shown, they are stored whole"
             }
+            Self::Found => "those that fit into the share of memory are shown, the best first",
         }
     }
 }

@@ -41,6 +41,11 @@ impl<'a> Shown<'a> {
         Content::from_parts([self.head, &self.marker, self.tail, ""])
     }
 
+    /// The same after `before`, which belongs to the message for once and not to the text.
+    pub fn content_after(&'a self, before: &'a str) -> Content<'a> {
+        Content::from_parts([before, self.head, &self.marker, self.tail])
+    }
+
     /// Characters not shown.
     pub const fn left_out(&self) -> usize {
         self.left_out

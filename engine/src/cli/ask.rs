@@ -82,6 +82,7 @@ fn say(talk: &mut Talk, text: &str) -> Result<bool, Box<dyn Error>> {
                 Finish::Length => output::note("(stopped at the length limit; see /why)"),
                 _ => {}
             }
+            talk.agent.rest();
             Ok(outcome.finish == Finish::Cancelled)
         }
         Err(error) => {

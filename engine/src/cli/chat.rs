@@ -78,6 +78,7 @@ impl Talk {
             if outcome.finish == Finish::Cancelled || self.interrupts.must_end().is_some() {
                 return Ok(self.status(outcome.finish));
             }
+            self.agent.rest();
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -144,7 +145,7 @@ impl<'a> Answer<'a> {
             turn: outcome.turn,
             reply: &outcome.reply,
             finish: outcome.finish.as_str(),
-            receipt: (&outcome.receipt).into(),
+            receipt: ReceiptReport::new(&outcome.receipt, &outcome.memory),
         }
     }
 }

@@ -36,6 +36,9 @@ fn explain(last: &LastReceipt) -> String {
     );
     text += &format!("  {:<18} {:>7}   {:>7} reserved\n", "companions", 0, companion);
     text += &format!("  {:<18} {:>7}\n", "free", free);
+    for id in &receipt.memory {
+        text += &format!("Remembered: {id}\n");
+    }
     if receipt.omitted.is_empty() {
         text += "Nothing was left out.\n";
     }

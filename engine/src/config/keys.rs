@@ -26,6 +26,10 @@ pub const KEYS: &[Key] = &[
     Key { name: "window", help: "context window in tokens, at least 2048" },
     Key { name: "max_tokens", help: "most tokens of a reply" },
     Key {
+        name: "memory_tokens",
+        help: "most tokens of what is remembered from elsewhere; 0 turns that off",
+    },
+    Key {
         name: "system_prompt",
         help: "instructions for the model; empty leaves them to its template",
     },

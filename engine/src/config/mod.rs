@@ -83,6 +83,8 @@ pub struct Config {
     pub window: Setting<Option<u32>>,
     /// Most tokens of a reply; `None` means the budget's reserve.
     pub max_tokens: Setting<Option<u32>>,
+    /// Most tokens of what is remembered from elsewhere, 0 for none; `None` means the budget's share.
+    pub memory_tokens: Setting<Option<u32>>,
     /// The system prompt; when it is empty the model's template may bring its own.
     pub system_prompt: Setting<String>,
     /// See [`Sampling::temperature`].
@@ -131,6 +133,7 @@ impl Config {
             namespace: get.or("namespace", parse::text, "default".into())?,
             window: get.optional_or_device("window", parse::window, device.window)?,
             max_tokens: get.optional("max_tokens", parse::positive)?,
+            memory_tokens: get.optional("memory_tokens", parse::number)?,
             system_prompt: get.or("system_prompt", parse::text, DEFAULT_SYSTEM_PROMPT.into())?,
             temperature: get.or("temperature", parse::between::<0, 5>, usual.temperature)?,
             top_k: get.or("top_k", parse::number, usual.top_k)?,
@@ -194,6 +197,7 @@ impl Config {
             "namespace" => one(&self.namespace),
             "window" => some(&self.window),
             "max_tokens" => some(&self.max_tokens),
+            "memory_tokens" => some(&self.memory_tokens),
             "system_prompt" => one(&self.system_prompt),
             "temperature" => one(&self.temperature),
             "top_k" => one(&self.top_k),

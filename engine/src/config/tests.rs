@@ -28,13 +28,14 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 20] = [
+const OTHER: [(&str, &str); 21] = [
     ("model", "m.gguf"),
     ("models_dir", "somewhere"),
     ("data", "elsewhere"),
     ("namespace", "ada"),
     ("window", "3333"),
     ("max_tokens", "33"),
+    ("memory_tokens", "34"),
     ("system_prompt", "Be a pirate."),
     ("temperature", "0.25"),
     ("top_k", "33"),

@@ -2,7 +2,7 @@
 
 use core::convert::Infallible;
 
-use garret_core::assemble::{Input, PastReply, Scratch, Turn, assemble};
+use garret_core::assemble::{Input, Memory, PastReply, Scratch, Turn, assemble};
 use garret_core::budget::Budget;
 use garret_core::prompt::{Content, EncodeError, Message, PromptEncoder, Role};
 use garret_core::receipt::Omitted;
@@ -34,7 +34,8 @@ fn try_assembly() -> Option<bool> {
     let history: [Turn<'_>; TURNS] =
         core::array::from_fn(|i| turn(u64::try_from(i).map_or(0, |i| i + 1)));
     let (system, keep_from, older) = ("Be brief.", None, 3);
-    let input = Input { system, history: &history, older, keep_from, message: &message };
+    let memory = Memory { text: "[You know this: bees sleep.]", left_out: 1 };
+    let input = Input { system, history: &history, older, keep_from, memory, message: &message };
     let scratch = Scratch {
         messages: &mut [Message::new(Role::User, ""); 2 * TURNS + 2],
         ends: &mut [0; 2 * TURNS + 2],
@@ -48,6 +49,7 @@ fn try_assembly() -> Option<bool> {
     Some(
         usize::try_from(sum).ok()? == slot.tokens.len()
             && sum <= budget.prompt_limit()
+            && left_out(Omitted::Found) == Some(1)
             && left_out(Omitted::OldTurns) == Some(first - 1 + older)
             && left_out(Omitted::MessageMiddle).is_some_and(|count| count > 0),
     )
