@@ -15,6 +15,7 @@
 //! Limits: facts about one subject don't extend to others; a subject is known by its name and type
 //! alone; a retracted fact leaves a gap, it doesn't bring back the one before it.
 
+mod check;
 mod close;
 mod error;
 mod ground;
@@ -27,6 +28,8 @@ mod record;
 mod salience;
 mod store;
 mod table;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod view;
 mod write;

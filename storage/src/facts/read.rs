@@ -226,7 +226,7 @@ pub(crate) fn usage(transaction: &ReadTransaction, FactId(id): FactId) -> Result
 }
 
 /// A table, unless the store is from before there were facts.
-fn open<K: redb::Key + 'static, V: redb::Value + 'static>(
+pub(super) fn open<K: redb::Key + 'static, V: redb::Value + 'static>(
     transaction: &ReadTransaction,
     table: redb::TableDefinition<'_, K, V>,
 ) -> Result<Option<ReadOnlyTable<K, V>>, Fault> {

@@ -4,6 +4,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
 use redb::{ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 
+use super::check::check;
 use super::id::{EntityId, FactId};
 use super::op::{Draft, FactOp};
 use super::read;
@@ -201,6 +202,16 @@ impl Store {
             }
             Ok(None)
         })
+    }
+
+    /// What is wrong with facts, entities and links, one line each, in words: records that can't be
+    /// read, tables that don't agree, chains that end nowhere, two facts that are true at the same
+    /// time where one can be. Empty when all is well.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn check_facts(&self) -> Result<Vec<String>, ReadError> {
+        self.snapshot(check)
     }
 
     fn number_of(&self, id: &SessionId) -> Result<u64, ReadError> {

@@ -30,7 +30,7 @@ pub(crate) mod key {
 pub(crate) const SLOT_KEY: usize = 8 + 8 + 16 + 1 + 8 + 8;
 
 /// A lane: subject, digest of the predicate, digest of the value where several are told apart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct LaneKey {
     pub(crate) subject: u64,
     pub(crate) predicate: [u8; 8],
@@ -101,6 +101,11 @@ pub(crate) fn link_key(near: Node, direction: Direction, kind: u8, far: Node) ->
     concat(&[&[near_tag], &near.to_be_bytes(), &[way, kind, far_tag], &far.to_be_bytes()])
 }
 
+/// The node that a key of [`LINKS`] begins with.
+pub(crate) fn link_near(key: &[u8; 20]) -> Option<Node> {
+    node_of(key.first().copied()?, word(key, 1))
+}
+
 /// What a key of [`LINKS`] holds beside its first node.
 pub(crate) fn link_parts(key: &[u8; 20]) -> Option<(Direction, LinkKind, Node)> {
     let [_, _, _, _, _, _, _, _, _, way, kind, tag, ..] = *key;
@@ -109,12 +114,7 @@ pub(crate) fn link_parts(key: &[u8; 20]) -> Option<(Direction, LinkKind, Node)> 
         1 => Direction::To,
         _ => return None,
     };
-    let far = word(key, 12);
-    let far = match tag {
-        0 => Node::Fact(FactId(far)),
-        1 => Node::Entity(EntityId(far)),
-        _ => return None,
-    };
+    let far = node_of(tag, word(key, 12))?;
     Some((direction, *LinkKind::ALL.get(usize::from(kind))?, far))
 }
 
@@ -125,6 +125,14 @@ pub(crate) fn kind_byte(kind: LinkKind) -> u8 {
         LinkKind::Extends => 2,
         LinkKind::Contradicts => 3,
         LinkKind::PartOf => 4,
+    }
+}
+
+fn node_of(tag: u8, id: u64) -> Option<Node> {
+    match tag {
+        0 => Some(Node::Fact(FactId(id))),
+        1 => Some(Node::Entity(EntityId(id))),
+        _ => None,
     }
 }
 

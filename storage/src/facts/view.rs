@@ -346,6 +346,15 @@ pub enum Node {
     Entity(EntityId),
 }
 
+impl fmt::Display for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fact(fact) => fact.fmt(f),
+            Self::Entity(entity) => entity.fmt(f),
+        }
+    }
+}
+
 /// What a link says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

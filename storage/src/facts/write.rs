@@ -310,7 +310,7 @@ impl<'t> Writer<'t> {
             self.known(*source)?;
         }
         let (session, turn, grounded) = origin(self.transaction, draft)?;
-        let extends = self.has_other_lanes(place.lane)?;
+        let extends = place.subject.is_some() && self.has_other_lanes(place.lane)?;
         let id = self.next_fact;
         self.next_fact = id.saturating_add(1);
         if let Some(old) = old {

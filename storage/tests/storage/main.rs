@@ -6,6 +6,9 @@
 
 mod crash;
 mod damage;
+mod facts;
+mod facts_model;
+mod facts_operations;
 mod fixture;
 mod full;
 mod journal;

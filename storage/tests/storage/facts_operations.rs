@@ -1,0 +1,99 @@
+//! Random operations on facts, each answer and each state compared with the reference.
+
+use garret_hal::media::RamMedium;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use crate::facts_model::{
+    MOMENTS, Model, Op, PREDICATES, SUBJECTS, Said, VALUES, apply, compare_moments, dump, in_order,
+    workload,
+};
+use crate::model::open;
+
+fn said() -> impl Strategy<Value = Said> {
+    let slot = prop::option::weighted(0.9, (0..SUBJECTS.len(), 0..PREDICATES.len()));
+    let start = prop::option::weighted(0.8, 0..MOMENTS);
+    let length = prop::option::weighted(0.15, 1..6_i64);
+    let derived = prop::option::weighted(0.2, any::<u64>());
+    let session = prop::option::weighted(0.2, 0..3_u8);
+    let flags = (prop::bool::weighted(0.2), prop::bool::weighted(0.2));
+    (slot, 0..VALUES.len(), start, length, 0..MOMENTS, flags, derived, session).prop_map(
+        |(slot, value, start, length, now, (wrong_clock, inferred), derived_from, session)| Said {
+            slot,
+            value,
+            start,
+            length,
+            now,
+            wrong_clock,
+            inferred,
+            derived_from,
+            session,
+        },
+    )
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let fact = any::<u64>();
+    prop_oneof![
+        10 => said().prop_map(|said| Op::Add(vec![said])),
+        1 => (vec(said(), 1..4), 0..MOMENTS, any::<bool>()).prop_map(|(mut all, now, wrong)| {
+            for said in &mut all {
+                // One clock for a batch, and no references into it.
+                (said.now, said.wrong_clock, said.derived_from) = (now, wrong, None);
+            }
+            Op::Add(all)
+        }),
+        4 => (fact, said()).prop_map(|(old, new)| Op::Supersede { old, new }),
+        3 => (fact, 0..MOMENTS).prop_map(|(fact, at)| Op::Retract { fact, at }),
+        3 => (fact, fact).prop_map(|(loser, survivor)| Op::Retire { loser, survivor }),
+        1 => (fact, 0..MOMENTS).prop_map(|(fact, at)| Op::Touch { fact, at }),
+        2 => (0..3_u8).prop_map(|session| Op::Accept { session }),
+        1 => (0..3_u8).prop_map(|session| Op::Delete { session }),
+        1 => Just(Op::Reopen),
+    ]
+}
+
+fn check(ops: &[Op]) -> Result<(), TestCaseError> {
+    let medium = RamMedium::new();
+    let mut model = Model::default();
+    let mut store = open(&medium);
+    for op in ops {
+        let before = model.clone();
+        let expected = in_order(model.apply(op));
+        if matches!(op, Op::Reopen) {
+            drop(store);
+            store = open(&medium);
+        } else {
+            let answer = in_order(apply(&store, &before, op)?);
+            prop_assert_eq!(answer, expected, "{:?} on {:#?}", op, before);
+        }
+        prop_assert_eq!(dump(&store), &*model.facts, "after {:?} on {:#?}", op, before);
+        compare_moments(&store, &model);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: 48,
+        failure_persistence: None,
+        ..Default::default()
+    })]
+
+    #[test]
+    fn random_operations_on_facts_match_the_reference(ops in vec(op(), 40)) {
+        check(&ops)?;
+    }
+}
+
+#[test]
+fn the_fixed_story_matches_the_reference() {
+    check(&workload()).unwrap();
+    let mut model = Model::default();
+    let refused = workload().into_iter().filter(|op| {
+        use crate::facts_model::Answer::{Added, Done};
+        !matches!(model.apply(op), Added(_) | Done)
+    });
+    assert_eq!(refused.count(), 0);
+    assert!(model.facts.len() > 8);
+}
