@@ -6,12 +6,12 @@ use redb::{ReadTransaction, ReadableTable as _};
 
 use super::id::{EntityId, FactId};
 use super::key::name_key;
-use super::lane::lane_of_record;
+use super::lane::{heir_key_of, lane_of_record, slot_key};
 use super::read::open;
 use super::record::{EntityRecord, FactRecord, UsageRecord};
 use super::table::{
-    Direction, ENTITIES, FACTS, HEIRS, LINKS, NAMES, SLOT_KEY, SLOTS, SOURCES, USAGE, heir_key,
-    key, kind_byte, last_id, link_key, link_near, link_parts, names_key, source_key,
+    Direction, ENTITIES, FACTS, HEIRS, LINKS, NAMES, SLOT_KEY, SLOTS, SOURCES, USAGE, key,
+    kind_byte, last_id, link_key, link_near, link_parts, names_key, source_key,
 };
 use super::timeline::OPEN;
 use super::view::Node;
@@ -89,11 +89,7 @@ impl Check<'_> {
 
     /// Each fact has its key and nothing else has; the facts of a lane don't overlap.
     fn slots(&mut self, facts: &Facts) -> Result<(), Fault> {
-        let expected = facts.values().map(|fact| {
-            let never = fact.valid_to == fact.valid_at;
-            lane_of_record(fact).fact(never, fact.valid_at, fact.id)
-        });
-        let expected: BTreeSet<[u8; SLOT_KEY]> = expected.collect();
+        let expected: BTreeSet<[u8; SLOT_KEY]> = facts.values().map(slot_key).collect();
         let mut found = BTreeSet::new();
         if let Some(slots) = open(self.transaction, SLOTS)? {
             for entry in slots.iter()? {
@@ -125,8 +121,7 @@ impl Check<'_> {
     /// Successors are there, know whom they replaced, and never lead back.
     fn chains(&mut self, facts: &Facts) -> Result<(), Fault> {
         let replaced = facts.values().filter(|fact| fact.superseded_by != 0);
-        let expected: BTreeSet<_> =
-            replaced.clone().map(|fact| heir_key(fact.superseded_by, fact.id)).collect();
+        let expected: BTreeSet<_> = facts.values().filter_map(heir_key_of).collect();
         let mut found = BTreeSet::new();
         if let Some(heirs) = open(self.transaction, HEIRS)? {
             for entry in heirs.iter()? {

@@ -3,9 +3,8 @@
 use redb::ReadableTable as _;
 
 use super::id::FactId;
-use super::lane::{lane_of_record, load, missing};
-use super::table::{Direction, heir_key, kind_byte, last_id, link_parts, link_range};
-use super::timeline::OPEN;
+use super::lane::{load, missing};
+use super::table::{Direction, HEIR_KEY, heir_range, kind_byte, last_id, link_parts, link_range};
 use super::view::{LinkKind, Node};
 use super::write::{Stop, Writer};
 
@@ -44,49 +43,32 @@ impl Writer<'_> {
 
     /// The end that the fact has now, if it held longer before.
     fn close_one(&mut self, fact: u64, at: i64, cause: Cause) -> Result<Option<i64>, Stop> {
-        let mut record = load(&self.facts, fact)?.ok_or_else(|| missing(fact))?;
-        let end = at.max(record.valid_at);
-        let shrinks = end < record.valid_to;
-        if shrinks {
-            let lane = lane_of_record(&record);
-            if end == record.valid_at {
-                self.slots.remove(&lane.fact(false, record.valid_at, fact))?;
-                self.slots.insert(&lane.fact(true, record.valid_at, fact), ())?;
-            }
-            record.valid_to = end;
-        }
+        let before = load(&self.facts, fact)?.ok_or_else(|| missing(fact))?;
+        let mut after = before.clone();
+        after.valid_to = before.valid_to.min(at.max(before.valid_at));
+        let shrinks = after.valid_to < before.valid_to;
         match cause {
             Cause::Replaced(heir) => {
                 self.superseded.push(FactId(fact));
-                self.set_heir(record, heir)?;
+                after.superseded_by = heir;
             }
-            _ if !shrinks => {}
-            Cause::Retracted => self.save(&record)?,
-            Cause::Duplicate => {
-                self.superseded.push(FactId(fact));
-                self.save(&record)?;
-            }
+            _ if !shrinks => return Ok(None),
+            Cause::Retracted => {}
+            Cause::Duplicate => self.superseded.push(FactId(fact)),
             Cause::Derived(by) => {
                 self.invalidated.push(FactId(fact));
-                record.invalidated_by = by;
-                self.save(&record)?;
+                after.invalidated_by = by;
             }
         }
-        Ok(shrinks.then_some(end))
+        self.update(&before, &after)?;
+        Ok(shrinks.then_some(after.valid_to))
     }
 
     /// The duplicates that were retired in favour of a fact and still hold.
     pub(super) fn duplicates(&self, of: u64) -> Result<Vec<u64>, Stop> {
-        let (first, last) = (heir_key(of, 0), heir_key(of, u64::MAX));
-        let mut found = Vec::new();
-        for entry in self.heirs.range::<&[u8; 16]>(&first..=&last)? {
-            let fact = last_id(entry?.0.value());
-            let record = load(&self.facts, fact)?.ok_or_else(|| missing(fact))?;
-            if record.valid_to == OPEN {
-                found.push(fact);
-            }
-        }
-        Ok(found)
+        let (first, last) = heir_range(of, true);
+        let range = self.heirs.range::<&[u8; HEIR_KEY]>(&first..=&last)?;
+        range.map(|entry| Ok(last_id(entry?.0.value()))).collect()
     }
 
     fn derived_from(&self, fact: u64) -> Result<Vec<u64>, Stop> {

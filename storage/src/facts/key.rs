@@ -252,8 +252,11 @@ mod tests {
     #[test]
     fn folding_every_character_twice_changes_nothing() {
         for c in char::MIN..=char::MAX {
-            let once = fold_case(&c.to_string());
-            assert_eq!(fold_case(&once), once, "U+{:04X}", u32::from(c));
+            let plain = c.to_string();
+            let once = fold_case(&plain);
+            if once != plain {
+                assert_eq!(fold_case(&once), once, "U+{:04X}", u32::from(c));
+            }
         }
     }
 }

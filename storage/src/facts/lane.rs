@@ -4,7 +4,7 @@ use redb::ReadableTable;
 
 use super::key::{digest, value_key};
 use super::record::{FactRecord, OWN_LANE, fact_name};
-use super::table::{IdKey, LaneKey, SLOT_KEY, last_id};
+use super::table::{HEIR_KEY, IdKey, LaneKey, SLOT_KEY, heir_key, last_id};
 use super::timeline::{Lane, Span};
 use crate::error::Fault;
 use crate::record::damaged;
@@ -25,6 +25,18 @@ pub(crate) fn lane_of_record(record: &FactRecord) -> LaneKey {
     let own = record.flags & OWN_LANE != 0;
     let value = if own { value_key(record.value()) } else { String::new() };
     lane(record.subject, &record.predicate, own, &value, record.id)
+}
+
+/// The key that leads to a fact by its slot.
+pub(crate) fn slot_key(record: &FactRecord) -> [u8; SLOT_KEY] {
+    let never = record.valid_to == record.valid_at;
+    lane_of_record(record).fact(never, record.valid_at, record.id)
+}
+
+/// The key that leads to a fact by its successor, if it has one.
+pub(crate) fn heir_key_of(record: &FactRecord) -> Option<[u8; HEIR_KEY]> {
+    let (heir, duplicate) = (record.superseded_by, record.is_retired_duplicate());
+    (heir != 0).then(|| heir_key(heir, duplicate, record.id))
 }
 
 /// A lane of the tables of a transaction.

@@ -8,8 +8,8 @@ use super::id::{EntityId, FactId};
 use super::key::{digest, name_key, predicate_key};
 use super::record::{EntityRecord, FactRecord, UsageRecord};
 use super::table::{
-    Direction, ENTITIES, FACTS, HEIRS, IdKey, LINKS, NAMES, SLOT_KEY, SLOTS, SOURCES, USAGE,
-    heir_key, last_id, link_parts, link_range, names_key, slot_range, source_key,
+    Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, NAMES, SLOT_KEY, SLOTS, SOURCES,
+    USAGE, heir_range, last_id, link_parts, link_range, names_key, slot_range, source_key,
 };
 use super::view::{Entity, Fact, FactFilter, FactPage, FactView, Link, Node, Usage};
 use crate::error::Fault;
@@ -58,7 +58,8 @@ pub(crate) fn history(transaction: &ReadTransaction, id: FactId) -> Result<Vec<F
         let Some(fact) = load(&facts, at)? else { continue };
         waiting.extend(fact.superseded_by.map(|heir| heir.0).filter(|heir| seen.insert(*heir)));
         if let Some(heirs) = &heirs {
-            for entry in heirs.range::<&[u8; 16]>(&heir_key(at, 0)..=&heir_key(at, u64::MAX))? {
+            let (first, last) = heir_range(at, false);
+            for entry in heirs.range::<&[u8; HEIR_KEY]>(&first..=&last)? {
                 let fact = last_id(entry?.0.value());
                 waiting.extend(seen.insert(fact).then_some(fact));
             }

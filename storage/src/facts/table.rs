@@ -16,7 +16,7 @@ pub(crate) const USAGE: ById = TableDefinition::new("fact_usage");
 pub(crate) const NAMES: TableDefinition<'static, &'static [u8], &'static IdKey> =
     TableDefinition::new("entity_names");
 pub(crate) const SLOTS: Index<SLOT_KEY> = TableDefinition::new("fact_slots");
-pub(crate) const HEIRS: Index<16> = TableDefinition::new("fact_heirs");
+pub(crate) const HEIRS: Index<HEIR_KEY> = TableDefinition::new("fact_heirs");
 pub(crate) const SOURCES: Index<24> = TableDefinition::new("fact_sources");
 pub(crate) const LINKS: Index<20> = TableDefinition::new("links");
 
@@ -77,9 +77,17 @@ pub(crate) fn names_key(name: &str, kind: &str) -> Vec<u8> {
     [name.as_bytes(), &[u8::MAX], kind.as_bytes()].concat()
 }
 
-/// Whoever replaced a fact, and that fact.
-pub(crate) fn heir_key(heir: u64, fact: u64) -> [u8; 16] {
-    concat(&[&heir.to_be_bytes(), &fact.to_be_bytes()])
+/// Bytes of a key of [`HEIRS`]: successor, whether the fact holds beside it, fact.
+pub(crate) const HEIR_KEY: usize = 8 + 1 + 8;
+
+/// Whoever replaced a fact, and that fact; `duplicate` when it holds all the same.
+pub(crate) fn heir_key(heir: u64, duplicate: bool, fact: u64) -> [u8; HEIR_KEY] {
+    concat(&[&heir.to_be_bytes(), &[u8::from(duplicate)], &fact.to_be_bytes()])
+}
+
+/// The least and the greatest key of a successor, or of the duplicates among those it replaced.
+pub(crate) fn heir_range(heir: u64, duplicates: bool) -> ([u8; HEIR_KEY], [u8; HEIR_KEY]) {
+    (heir_key(heir, duplicates, 0), heir_key(heir, true, u64::MAX))
 }
 
 /// A turn and a fact said there.

@@ -11,12 +11,12 @@ use super::error::FactError;
 use super::ground::origin;
 use super::id::FactId;
 use super::key::{ABOUT, is_multi_valued, name_key, predicate_key, value_key};
-use super::lane::{LaneTable, lane, load, missing};
+use super::lane::{LaneTable, heir_key_of, lane, load, missing, slot_key};
 use super::op::{Draft, FactOp};
 use super::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LANE, UsageRecord};
 use super::table::{
-    Direction, ENTITIES, FACTS, HEIRS, IdKey, LINKS, LaneKey, NAMES, SLOT_KEY, SLOTS, SOURCES,
-    USAGE, heir_key, key, kind_byte, lane_of, link_key, names_key, slot_range, source_key,
+    Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, LaneKey, NAMES, SLOT_KEY, SLOTS,
+    SOURCES, USAGE, key, kind_byte, lane_of, link_key, names_key, slot_range, source_key,
 };
 use super::timeline::{self, Lane as _, Neighbours, OPEN, neighbours};
 use super::view::{Added, FactKind, Link, LinkKind, Node, Outcome, Usage};
@@ -65,7 +65,7 @@ pub(crate) struct Writer<'t> {
     pub(super) transaction: &'t WriteTransaction,
     pub(super) facts: Facts<'t>,
     pub(super) slots: Slots<'t>,
-    pub(super) heirs: Table<'t, &'static [u8; 16], ()>,
+    pub(super) heirs: Table<'t, &'static [u8; HEIR_KEY], ()>,
     pub(super) links: Table<'t, &'static [u8; 20], ()>,
     sources: Table<'t, &'static [u8; 24], ()>,
     entities: Table<'t, &'static IdKey, &'static [u8]>,
@@ -195,7 +195,7 @@ impl<'t> Writer<'t> {
 
     fn retire(&mut self, loser: u64, survivor: u64) -> Result<(), Stop> {
         let refused = FactError::NotDuplicates { loser: FactId(loser), survivor: FactId(survivor) };
-        let mut record = self.known(loser)?;
+        let record = self.known(loser)?;
         let mut heir = self.known(survivor)?;
         if heir.is_retired_duplicate() {
             heir = self.known(heir.superseded_by)?;
@@ -205,12 +205,11 @@ impl<'t> Writer<'t> {
         if !(same && current(&record) && current(&heir) && record.id != heir.id) {
             return Err(refused.into());
         }
-        for duplicate in self.duplicates(loser)? {
-            let duplicate = self.known(duplicate)?;
-            self.set_heir(duplicate, heir.id)?;
+        for duplicate in self.duplicates(loser)?.into_iter().chain([loser]) {
+            let before = self.known(duplicate)?;
+            let after = FactRecord { superseded_by: heir.id, ..before.clone() };
+            self.update(&before, &after)?;
         }
-        record.superseded_by = 0;
-        self.set_heir(record, heir.id)?;
         let (used, kept) = (self.used(loser)?, self.used(heir.id)?);
         let last_ms = used.last_ms.max(kept.last_ms);
         self.save_usage(heir.id, Usage { count: used.count.saturating_add(kept.count), last_ms })
@@ -339,7 +338,7 @@ impl<'t> Writer<'t> {
             valid_at: start,
             valid_to: placed.end,
             recorded_ms: draft.recorded_ms,
-            superseded_by: 0,
+            superseded_by: heir.unwrap_or(0),
             invalidated_by: 0,
             session,
             turn,
@@ -359,18 +358,17 @@ impl<'t> Writer<'t> {
         if let Some(subject) = place.subject {
             self.create(subject, draft.recorded_ms)?;
         }
-        self.index(&record, place.lane, &draft.derived_from)?;
-        match heir {
-            Some(heir) => self.set_heir(record, heir)?,
-            None => self.save(&record)?,
-        }
+        self.index(&record, &draft.derived_from)?;
+        self.save(&record)?;
         Ok(id)
     }
 
     /// Puts a new fact into the tables that lead to it.
-    fn index(&mut self, record: &FactRecord, lane: LaneKey, sources: &[u64]) -> Result<(), Stop> {
-        let never = record.valid_to == record.valid_at;
-        self.slots.insert(&lane.fact(never, record.valid_at, record.id), ())?;
+    fn index(&mut self, record: &FactRecord, sources: &[u64]) -> Result<(), Stop> {
+        self.slots.insert(&slot_key(record), ())?;
+        if let Some(key) = heir_key_of(record) {
+            self.heirs.insert(&key, ())?;
+        }
         if record.session != 0 {
             self.sources.insert(&source_key(record.session, record.turn, record.id), ())?;
         }
@@ -400,17 +398,26 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// Gives a fact the successor `heir` instead of the one it has.
-    pub(super) fn set_heir(&mut self, mut record: FactRecord, heir: u64) -> Result<(), Stop> {
-        if record.superseded_by != 0 {
-            self.heirs.remove(&heir_key(record.superseded_by, record.id))?;
+    /// Replaces a fact's record, and the keys that lead to it.
+    pub(super) fn update(&mut self, before: &FactRecord, after: &FactRecord) -> Result<(), Stop> {
+        let (old, new) = (slot_key(before), slot_key(after));
+        if old != new {
+            self.slots.remove(&old)?;
+            self.slots.insert(&new, ())?;
         }
-        record.superseded_by = heir;
-        self.heirs.insert(&heir_key(heir, record.id), ())?;
-        self.save(&record)
+        let (old, new) = (heir_key_of(before), heir_key_of(after));
+        if old != new {
+            if let Some(old) = old {
+                self.heirs.remove(&old)?;
+            }
+            if let Some(new) = new {
+                self.heirs.insert(&new, ())?;
+            }
+        }
+        self.save(after)
     }
 
-    pub(super) fn save(&mut self, record: &FactRecord) -> Result<(), Stop> {
+    fn save(&mut self, record: &FactRecord) -> Result<(), Stop> {
         self.facts.insert(&record.id.to_be_bytes(), encode(record)?.as_slice())?;
         self.effect.changed.insert(FactId(record.id));
         Ok(())
