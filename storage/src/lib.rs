@@ -65,6 +65,7 @@ pub mod search;
 mod store;
 mod table;
 pub mod text;
+pub mod vectors;
 mod view;
 mod write;
 

@@ -18,3 +18,5 @@ mod operations;
 #[cfg(unix)]
 mod read_only;
 mod search;
+mod vectors;
+mod vectors_crash;

@@ -1,0 +1,48 @@
+//! What a vector belongs to.
+
+/// A unit that has a vector of its own.
+///
+/// Sessions are named by their number, which stays when a session is renamed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnitKey {
+    /// What was said in a turn, by the user or whoever spoke there.
+    Words {
+        /// Number of the session.
+        session: u64,
+        /// Number of the turn in it, from 1.
+        turn: u64,
+    },
+    /// The reply of a turn.
+    Reply {
+        /// Number of the session.
+        session: u64,
+        /// Number of the turn in it, from 1.
+        turn: u64,
+    },
+    /// A fact.
+    Fact {
+        /// Number of the fact.
+        id: u64,
+    },
+}
+
+impl UnitKey {
+    /// As it is stored: a kind that is never 0, and two numbers.
+    pub(super) fn parts(self) -> (u8, u64, u64) {
+        match self {
+            Self::Words { session, turn } => (1, session, turn),
+            Self::Reply { session, turn } => (2, session, turn),
+            Self::Fact { id } => (3, 0, id),
+        }
+    }
+
+    /// The key of these [`parts`](Self::parts), if they are those of one.
+    pub(super) fn from_parts(kind: u8, first: u64, second: u64) -> Option<Self> {
+        match (kind, first) {
+            (1, session) => Some(Self::Words { session, turn: second }),
+            (2, session) => Some(Self::Reply { session, turn: second }),
+            (3, 0) => Some(Self::Fact { id: second }),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Reads what the files hold.
+
+use std::sync::Arc;
+
+use garret_core::medium::{Medium, MediumError};
+use sha2::{Digest as _, Sha256};
+
+use super::layout::{BLOCK_ROWS, CoarseHead, ENTRY, FullHead, PAGE, read_entry};
+use super::rotation::Rotation;
+use super::slots::{MAX_SLOTS, Slot, Slots};
+use super::{Content, Side, VectorStore};
+
+/// The whole vectors, and the coarse ones where they belong to them.
+pub(super) struct Loaded {
+    pub(super) medium: Arc<dyn Medium>,
+    pub(super) head: FullHead,
+    pub(super) slots: Slots,
+    pub(super) coarse: Option<Coarse>,
+    /// Whether dead rows are known to be zeros, and nothing to be behind the last row.
+    pub(super) scrubbed: bool,
+}
+
+/// The coarse vectors.
+pub(super) struct Coarse {
+    pub(super) medium: Arc<dyn Medium>,
+    pub(super) head: CoarseHead,
+    pub(super) rotation: Rotation,
+}
+
+impl Coarse {
+    /// Where the row of a slot is.
+    pub(super) fn row_at(&self, slot: Slot) -> u64 {
+        self.head.rows_at() + u64::from(slot) * self.rotation.stride() as u64
+    }
+}
+
+impl VectorStore {
+    /// What the files hold now.
+    pub(super) fn load(&self) -> Result<Content, MediumError> {
+        let Some(medium) = (self.files)(Side::Whole, false)? else { return Ok(Content::Absent) };
+        let len = medium.len()?;
+        if len == 0 {
+            return Ok(Content::Absent);
+        }
+        let Some(head) = read_head(&*medium, len)?.as_ref().and_then(FullHead::decode) else {
+            tracing::warn!("the vectors beside the records are not ours, or newer: ignored");
+            return Ok(Content::Foreign);
+        };
+        let slots = read_slots(&*medium, &head, len)?;
+        let coarse = self.load_coarse(&head, slots.len())?;
+        Ok(Content::Ours(Box::new(Loaded { medium, head, slots, coarse, scrubbed: false })))
+    }
+
+    /// The coarse vectors, if they belong to these whole ones.
+    fn load_coarse(&self, full: &FullHead, rows: usize) -> Result<Option<Coarse>, MediumError> {
+        let Some(medium) = (self.files)(Side::Coarse, false)? else { return Ok(None) };
+        let len = medium.len()?;
+        let Some(head) = read_head(&*medium, len)?.as_ref().and_then(CoarseHead::decode) else {
+            return Ok(None);
+        };
+        let ours = head.epoch == full.epoch && head.fingerprint == full.fingerprint;
+        if !ours || len < head.rows_at() {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; head.rotation_len as usize];
+        medium.read_at(PAGE, &mut bytes)?;
+        if Sha256::digest(&bytes)[..] != head.rotation {
+            return Ok(None);
+        }
+        let Some(rotation) = Rotation::from_bytes(&bytes) else { return Ok(None) };
+        let coarse = Coarse { medium, head, rotation };
+        let whole = coarse.rotation.dims() == full.dims as usize
+            && u32::try_from(rows).is_ok_and(|rows| coarse.row_at(rows) <= len);
+        Ok(whole.then_some(coarse))
+    }
+}
+
+/// The first bytes of a file that is long enough to have a head.
+fn read_head<const N: usize>(
+    medium: &dyn Medium,
+    len: u64,
+) -> Result<Option<[u8; N]>, MediumError> {
+    if len < N as u64 {
+        return Ok(None);
+    }
+    let mut head = [0; N];
+    medium.read_at(0, &mut head)?;
+    Ok(Some(head))
+}
+
+/// The rows whose entries are whole. Those that aren't are dead: their units get a new vector.
+fn read_slots(medium: &dyn Medium, head: &FullHead, len: u64) -> Result<Slots, MediumError> {
+    let mut slots = Slots::default();
+    let blocks = head.blocks(len).min(MAX_SLOTS as u64 / u64::from(BLOCK_ROWS)) as u32;
+    slots.reserve(blocks as usize * BLOCK_ROWS as usize);
+    let mut buffer = Vec::new();
+    for first in (0..blocks).map(|block| block * BLOCK_ROWS) {
+        // The last block may end with any of its rows, or within its directory.
+        let rows =
+            (first..first + BLOCK_ROWS).take_while(|slot| head.vector_end(*slot) <= len).count();
+        let directory = rows * ENTRY;
+        show(medium, head.entry_at(first), directory, &mut buffer, |entries| {
+            for (slot, bytes) in (first..).zip(entries.as_chunks::<ENTRY>().0) {
+                let Some((key, check)) = read_entry(bytes, slot, head.epoch) else { continue };
+                // Two rows of one unit can't be, unless somebody else wrote them.
+                if slots.find(key).is_none() {
+                    slots.put(slot, key, check);
+                }
+            }
+        })?;
+    }
+    Ok(slots)
+}
+
+/// Shows bytes of a medium to `read`, without copying them where it can.
+pub(super) fn show(
+    medium: &dyn Medium,
+    offset: u64,
+    len: usize,
+    buffer: &mut Vec<u8>,
+    mut read: impl FnMut(&[u8]),
+) -> Result<(), MediumError> {
+    if medium.with_bytes(offset, len, &mut read) {
+        return Ok(());
+    }
+    buffer.resize(len, 0);
+    medium.read_at(offset, buffer)?;
+    read(buffer);
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! Search in two stages.
+
+use std::collections::BTreeSet;
+
+use garret_core::medium::MediumError;
+use zerocopy::FromBytes as _;
+
+use super::layout::{ENTRY, entry, vector_check};
+use super::load::{Coarse, Loaded, show};
+use super::rotation::{halve, widen};
+use super::slots::Slot;
+use super::top::{Score, Top};
+use super::{UnitKey, VectorError, VectorStore};
+
+/// Fewest rows that are scored exactly, where there are as many.
+pub const CANDIDATES: usize = 100;
+
+/// Rows that are scored exactly for each hit that is asked for, beyond [`CANDIDATES`].
+const CANDIDATES_PER_HIT: usize = 4;
+
+/// Coarse rows that are read at once.
+const STEP: usize = 8_192;
+
+/// A unit that was found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Hit {
+    /// The unit.
+    pub key: UnitKey,
+    /// Cosine of the angle between its vector and the query, -1 to 1, from half-precision numbers.
+    pub cosine: f32,
+}
+
+/// How close every unit is to a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scores {
+    /// The closest units with their exact cosines, best first.
+    pub top: Vec<Hit>,
+    /// Mean of the cosines of all units that passed the filter; 0 when none did.
+    pub mean: f32,
+    /// Their standard deviation.
+    pub deviation: f32,
+    cosines: Vec<f32>,
+}
+
+impl Scores {
+    /// The cosine of the unit in a [`slot`](VectorStore::slot): exact for those in `top`, else from
+    /// the coarse vectors. None where the filter left it out.
+    pub fn cosine(&self, slot: u32) -> Option<f32> {
+        self.cosines.get(slot as usize).copied().filter(|cosine| !cosine.is_nan())
+    }
+}
+
+/// A query, normalised.
+struct Query {
+    vector: Vec<f32>,
+    halves: Vec<u16>,
+}
+
+impl VectorStore {
+    /// The `k` units closest to `query` among those that pass `filter`, best first.
+    ///
+    /// The filter is asked before anything is cut, of units that are among the best so far; so it
+    /// must not depend on what it was asked before. Nothing is found as long as there are no vectors
+    /// of this embedder. Rows that can't be read are left out.
+    ///
+    /// # Errors
+    /// [`VectorError::NoEmbedder`], [`VectorError::Dimensions`], [`VectorError::NoDirection`].
+    pub fn search(
+        &self,
+        query: &[f32],
+        k: usize,
+        filter: &dyn Fn(UnitKey) -> bool,
+    ) -> Result<Vec<Hit>, VectorError> {
+        self.search_among(query, k, candidates(k), filter)
+    }
+
+    /// [`search`](Self::search) that scores `candidates` rows exactly.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn search_among(
+        &self,
+        query: &[f32],
+        k: usize,
+        candidates: usize,
+        filter: &dyn Fn(UnitKey) -> bool,
+    ) -> Result<Vec<Hit>, VectorError> {
+        let query = self.prepare(query)?;
+        let Some(loaded) = self.current() else { return Ok(Vec::new()) };
+        let Some(coarse) = &loaded.coarse else {
+            let all = loaded.slots.iter().filter(|(_, key)| filter(*key));
+            return Ok(self.exact(loaded, &query, all.map(|(slot, _)| slot), k));
+        };
+        let mut top = Top::new(candidates.max(k));
+        let (row, _) = coarse.rotation.query(&query.vector);
+        self.scan(loaded, coarse, &row, |first, dots| {
+            // Most rows fail the first comparison, so it is all that is done with them.
+            let mut least = top.worst().unwrap_or(i32::MIN);
+            for (slot, dot) in (first..).zip(dots) {
+                if *dot < least || !top.wants(*dot) {
+                    continue;
+                }
+                if loaded.slots.key(slot).is_some_and(filter) {
+                    top.push(*dot, slot);
+                    least = top.worst().unwrap_or(i32::MIN);
+                }
+            }
+        });
+        let slots = top.into_best().into_iter().map(|(_, slot)| slot);
+        Ok(self.exact(loaded, &query, slots, k))
+    }
+
+    /// How close every unit that passes `filter` is to `query`; the closest `exact` units exactly.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn scores(
+        &self,
+        query: &[f32],
+        exact: usize,
+        filter: &dyn Fn(UnitKey) -> bool,
+    ) -> Result<Scores, VectorError> {
+        let query = self.prepare(query)?;
+        let mut scores = Scores { top: Vec::new(), mean: 0.0, deviation: 0.0, cosines: Vec::new() };
+        let Some(loaded) = self.current() else { return Ok(scores) };
+        let pass = |slot| loaded.slots.key(slot).is_some_and(filter);
+        scores.cosines = vec![f32::NAN; loaded.slots.len()];
+        let mut top = Top::new(exact.max(1));
+        if let Some(coarse) = &loaded.coarse {
+            let (row, factor) = coarse.rotation.query(&query.vector);
+            self.scan(loaded, coarse, &row, |first, dots| {
+                let places = &mut scores.cosines[first as usize..];
+                for ((slot, dot), place) in (first..).zip(dots).zip(places) {
+                    if !pass(slot) {
+                        continue;
+                    }
+                    *place = *dot as f32 * factor;
+                    if top.wants(*dot) {
+                        top.push(*dot, slot);
+                    }
+                }
+            });
+            let slots = top.into_best().into_iter().map(|(_, slot)| slot);
+            scores.top = self.exact(loaded, &query, slots, exact);
+        } else {
+            let slots = (0..loaded.slots.len() as Slot).filter(|slot| pass(*slot));
+            scores.top = self.exact(loaded, &query, slots, loaded.slots.len());
+        }
+        for hit in &scores.top {
+            if let Some(slot) = loaded.slots.find(hit.key) {
+                scores.cosines[slot as usize] = hit.cosine;
+            }
+        }
+        scores.top.truncate(exact);
+        (scores.mean, scores.deviation) = spread(&scores.cosines);
+        Ok(scores)
+    }
+
+    /// Units whose rows aren't what was written, from a look at every byte of both files. The next
+    /// [`maintain`](Self::maintain) drops them.
+    ///
+    /// # Errors
+    /// [`VectorError::Medium`] when a file can't be read.
+    pub fn damaged(&self) -> Result<Vec<UnitKey>, VectorError> {
+        let Some(loaded) = self.current() else { return Ok(Vec::new()) };
+        let waiting: BTreeSet<Slot> = self.pending().iter().map(|(slot, _)| *slot).collect();
+        let (mut found, mut scratch) = (Vec::new(), Scratch::default());
+        for (slot, key) in loaded.slots.iter() {
+            let sealed = !waiting.contains(&slot);
+            if !loaded.is_right(slot, key, sealed, &mut scratch)? {
+                self.suspect().push(slot);
+                found.push(key);
+            }
+        }
+        Ok(found)
+    }
+
+    fn prepare(&self, query: &[f32]) -> Result<Query, VectorError> {
+        let spec = self.spec.as_ref().ok_or(VectorError::NoEmbedder)?;
+        let vector = normalised(query, spec.dims)?;
+        let mut halves = Vec::new();
+        halve(&vector, &mut halves);
+        Ok(Query { vector, halves })
+    }
+
+    /// Products of a query's row with all coarse rows, some at a time. Rows that can't be read have
+    /// none.
+    fn scan(
+        &self,
+        loaded: &Loaded,
+        coarse: &Coarse,
+        query: &[i8],
+        mut each: impl FnMut(Slot, &[i32]),
+    ) {
+        let rows = loaded.slots.len();
+        let (mut dots, mut buffer) = (vec![0; STEP.min(rows)], Vec::new());
+        for first in (0..rows).step_by(STEP) {
+            let dots = &mut dots[..STEP.min(rows - first)];
+            let (slot, len) = (first as Slot, dots.len() * query.len());
+            let read = show(&*coarse.medium, coarse.row_at(slot), len, &mut buffer, |bytes| {
+                if let Ok(rows) = <[i8]>::ref_from_bytes(bytes) {
+                    self.kernels.dot_rows_i8(query, rows, dots);
+                }
+            });
+            match read {
+                Ok(()) => each(slot, dots),
+                Err(error) => tracing::warn!(%error, first, "coarse vectors can't be read"),
+            }
+        }
+    }
+
+    /// The best `k` of some rows by their whole vectors.
+    fn exact(
+        &self,
+        loaded: &Loaded,
+        query: &Query,
+        slots: impl Iterator<Item = Slot>,
+        k: usize,
+    ) -> Vec<Hit> {
+        let mut top = Top::new(k);
+        let (mut bits, mut buffer) = (Vec::new(), Vec::new());
+        for slot in slots {
+            match read_whole(loaded, slot, &mut bits, &mut buffer) {
+                Ok(true) => {
+                    let cosine = self.kernels.dot_f16(&query.halves, &bits).clamp(-1.0, 1.0);
+                    top.push(Score(cosine), slot);
+                }
+                Ok(false) => {
+                    tracing::warn!(slot, "a damaged vector is left out and will be made anew");
+                    self.suspect().push(slot);
+                }
+                Err(error) => tracing::warn!(%error, slot, "a vector can't be read"),
+            }
+        }
+        let hit = |(Score(cosine), slot)| Some(Hit { key: loaded.slots.key(slot)?, cosine });
+        top.into_best().into_iter().filter_map(hit).collect()
+    }
+}
+
+/// Buffers of [`Loaded::is_right`].
+#[derive(Default)]
+struct Scratch {
+    bits: Vec<u16>,
+    bytes: Vec<u8>,
+    wide: Vec<f32>,
+    turned: Vec<f32>,
+    row: Vec<u8>,
+}
+
+impl Loaded {
+    /// Whether a row is in both files as it was written, and its entry, if that is `sealed`.
+    fn is_right(
+        &self,
+        slot: Slot,
+        key: UnitKey,
+        sealed: bool,
+        scratch: &mut Scratch,
+    ) -> Result<bool, MediumError> {
+        let Scratch { bits, bytes, wide, turned, row } = scratch;
+        let mut right = read_whole(self, slot, bits, bytes)?;
+        if sealed {
+            let expected = entry(key, self.slots.check(slot), slot, self.head.epoch);
+            show(&*self.medium, self.head.entry_at(slot), ENTRY, bytes, |found| {
+                right &= found == expected;
+            })?;
+        }
+        if let Some(coarse) = self.coarse.as_ref().filter(|_| right) {
+            widen(bits, wide);
+            row.clear();
+            coarse.rotation.row(wide, turned, row);
+            let at = coarse.row_at(slot);
+            show(&*coarse.medium, at, row.len(), bytes, |found| right &= found == row)?;
+        }
+        Ok(right)
+    }
+}
+
+/// Reads the whole vector of a row; false when its check says that it isn't the one written.
+pub(super) fn read_whole(
+    loaded: &Loaded,
+    slot: Slot,
+    bits: &mut Vec<u16>,
+    buffer: &mut Vec<u8>,
+) -> Result<bool, MediumError> {
+    let mut right = false;
+    let len = loaded.head.dims as usize * 2;
+    show(&*loaded.medium, loaded.head.vector_at(slot), len, buffer, |bytes| {
+        right = vector_check(bytes) == loaded.slots.check(slot);
+        bits.clear();
+        bits.extend(bytes.as_chunks::<2>().0.iter().map(|bits| u16::from_le_bytes(*bits)));
+    })?;
+    Ok(right)
+}
+
+/// A vector of length 1 in the same direction.
+pub(super) fn normalised(vector: &[f32], dims: usize) -> Result<Vec<f32>, VectorError> {
+    if vector.len() != dims {
+        return Err(VectorError::Dimensions { expected: dims, found: vector.len() });
+    }
+    let square: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+    if !square.is_finite() || square == 0.0 {
+        return Err(VectorError::NoDirection);
+    }
+    let factor = 1.0 / square.sqrt();
+    Ok(vector.iter().map(|x| (f64::from(*x) * factor) as f32).collect())
+}
+
+fn candidates(k: usize) -> usize {
+    k.saturating_mul(CANDIDATES_PER_HIT).max(CANDIDATES)
+}
+
+/// Mean and standard deviation of what isn't NaN.
+fn spread(cosines: &[f32]) -> (f32, f32) {
+    let (mut count, mut sum, mut squares) = (0.0_f64, 0.0_f64, 0.0_f64);
+    for cosine in cosines.iter().filter(|cosine| !cosine.is_nan()) {
+        let cosine = f64::from(*cosine);
+        (count, sum, squares) = (count + 1.0, sum + cosine, squares + cosine * cosine);
+    }
+    if count == 0.0 {
+        return (0.0, 0.0);
+    }
+    let mean = sum / count;
+    (mean as f32, (squares / count - mean * mean).max(0.0).sqrt() as f32)
+}
