@@ -40,7 +40,8 @@
 //! Beside redb and rkyv it stands on four crates, for the words of all languages:
 //! `unicode-segmentation` (where words begin and end), `unicode-normalization` (accents and widths
 //! folded), `rust-stemmers` (Snowball, so that "bees" finds "bee"), `whatlang` (which language,
-//! where common words don't tell).
+//! where common words don't tell). For [`vectors`] on two more: `half` (half-precision numbers), and
+//! `zerocopy` (int8 rows read where they lie, without unsafe code of ours).
 //!
 //! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
 //! pages; a write syncs once and moves one or two blocks of 4 KiB, and every 256th also folds the
