@@ -1,8 +1,9 @@
-//! A medium that fails on purpose, and what a power cut may leave of it.
+//! Media that fail on purpose, and what a power cut may leave of them.
 
 use super::{RamMedium, bytes, end_of};
 use crate::mix::SplitMix64;
 use garret_core::medium::{Medium, MediumError};
+use std::slice::SliceIndex;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes that a device writes whole or not at all.
@@ -10,7 +11,7 @@ pub const SECTOR: usize = 512;
 
 /// When a [`FaultyMedium`] fails. The default is never.
 ///
-/// Limits count from the creation of the medium. Power goes as soon as the first of them is
+/// Limits count from the creation of the medium, over all media of its device. Power goes as soon as the first of them is
 /// reached: what reached it took effect, everything later returns [`MediumError::PowerCut`]. So a
 /// limit of 0 is a medium that was never on, and trying every limit up to a workload's total visits
 /// every moment at which the power can go.
@@ -23,7 +24,7 @@ pub struct Faults {
     pub cut_after_ops: Option<u64>,
     /// Lose power after this many syncs.
     pub cut_after_syncs: Option<u64>,
-    /// The most bytes the medium holds. A write that would grow it further leaves what fits, as a
+    /// The most bytes that all media of the device hold together. A write that would grow it further leaves what fits, as a
     /// file system does, and returns [`MediumError::Full`].
     pub capacity: Option<u64>,
 }
@@ -49,10 +50,12 @@ pub enum Op {
 /// device may hold afterwards.
 ///
 /// A clone is another handle on the same medium, so a test keeps one while a store owns another.
+/// [`FaultyMedium::beside`] makes another medium on the same device, as a second file is: they lose
+/// power together, share the limits, and their operations have one order.
 ///
 /// # What a power cut leaves
-/// Everything before the last completed sync survives. What came after it is decided by a seed,
-/// independently for each part:
+/// Everything before a medium's last completed sync survives; a sync covers its own medium alone.
+/// What came after it is decided by a seed, independently for each medium and part:
 /// - each piece of a write, split at multiples of [`SECTOR`];
 /// - the growth of the medium by a write, which may survive as zeros without the write's bytes;
 /// - each [`Medium::set_len`].
@@ -86,6 +89,8 @@ pub enum Op {
 #[derive(Clone, Debug)]
 pub struct FaultyMedium {
     state: Arc<Mutex<State>>,
+    /// Which one of the device.
+    index: usize,
 }
 
 impl FaultyMedium {
@@ -98,14 +103,21 @@ impl FaultyMedium {
     pub fn with_image(image: Vec<u8>, faults: Faults) -> Self {
         let state = State {
             faults,
-            data: image.clone(),
-            durable: image.clone(),
-            recording: Recording { base: image, ops: Vec::new() },
-            durable_ops: 0,
+            media: Vec::new(),
+            recording: Recording { bases: Vec::new(), ops: Vec::new(), owners: Vec::new() },
             syncs: 0,
             bytes_written: 0,
         };
-        Self { state: Arc::new(Mutex::new(state)) }
+        Self { state: Arc::new(Mutex::new(state)), index: 0 }.beside(image)
+    }
+
+    /// Another medium on the same device, that durably holds `image`.
+    pub fn beside(&self, image: Vec<u8>) -> Self {
+        let mut state = self.state();
+        state.recording.bases.push(image.clone());
+        let durable_ops = state.recording.ops.len();
+        state.media.push(Contents { data: image.clone(), durable: image, durable_ops });
+        Self { state: self.state.clone(), index: state.media.len() - 1 }
     }
 
     /// Replaces the faults, for example to make room on a full medium or to cut the power now
@@ -119,42 +131,43 @@ impl FaultyMedium {
         self.state().powered().is_ok()
     }
 
-    /// Operations that took effect so far.
+    /// Operations of the device that took effect so far.
     pub fn ops(&self) -> u64 {
         count(self.state().recording.ops.len())
     }
 
-    /// Syncs that took effect so far.
+    /// Syncs of the device that took effect so far.
     pub fn syncs(&self) -> u64 {
         self.state().syncs
     }
 
-    /// Bytes written so far; bytes written twice count twice.
+    /// Bytes written to the device so far; bytes written twice count twice.
     pub fn bytes_written(&self) -> u64 {
         self.state().bytes_written
     }
 
     /// What the running program sees, unsynced writes included; readable even without power.
     pub fn image(&self) -> Vec<u8> {
-        self.state().data.clone()
+        self.state().contents(self.index).data.clone()
     }
 
     /// What the last sync made durable: what a power cut leaves at least of what was acknowledged.
     pub fn durable_image(&self) -> Vec<u8> {
-        self.state().durable.clone()
+        self.state().contents(self.index).durable.clone()
     }
 
     /// What the device may hold after the power cut, or after one at this moment while the power is
     /// on. The same seed gives the same image.
     pub fn image_after_cut(&self, seed: u64) -> Vec<u8> {
         let state = self.state();
-        let mut image = state.durable.clone();
-        let unsynced = state.recording.ops.get(state.durable_ops..).unwrap_or_default();
-        leave_some(&mut image, unsynced, None, &mut Fate::new(seed));
+        let contents = state.contents(self.index);
+        let mut image = contents.durable.clone();
+        let unsynced = state.recording.of(self.index, contents.durable_ops..);
+        leave_some(&mut image, unsynced, None, &mut Fate::of(self.index, seed));
         image
     }
 
-    /// A copy of all that happened so far.
+    /// A copy of all that happened to the device so far.
     pub fn recording(&self) -> Recording {
         self.state().recording.clone()
     }
@@ -169,29 +182,29 @@ impl Medium for FaultyMedium {
     fn len(&self) -> Result<u64, MediumError> {
         let state = self.state();
         state.powered()?;
-        Ok(count(state.data.len()))
+        Ok(count(state.contents(self.index).data.len()))
     }
 
     fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), MediumError> {
         let state = self.state();
         state.powered()?;
-        bytes::read(&state.data, offset, out)
+        bytes::read(&state.contents(self.index).data, offset, out)
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
-        self.state().write(offset, bytes)
+        self.state().write(self.index, offset, bytes)
     }
 
     fn set_len(&self, len: u64) -> Result<(), MediumError> {
-        self.state().set_len(len)
+        self.state().set_len(self.index, len)
     }
 
     fn sync(&self) -> Result<(), MediumError> {
-        self.state().sync()
+        self.state().sync(self.index)
     }
 }
 
-/// All that happened to a [`FaultyMedium`]: enough to tell what a power cut at any moment leaves,
+/// All that happened to a [`FaultyMedium`] and those beside it: enough to tell what a power cut at any moment leaves,
 /// without running the workload again.
 ///
 /// ```
@@ -212,8 +225,11 @@ impl Medium for FaultyMedium {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    base: Vec<u8>,
+    /// What each medium held at first.
+    bases: Vec<Vec<u8>>,
     ops: Vec<Op>,
+    /// Which medium each operation is of.
+    owners: Vec<usize>,
 }
 
 /// A moment in a [`Recording`] at which the power goes.
@@ -226,9 +242,14 @@ pub struct Cut {
 }
 
 impl Recording {
-    /// The operations in order.
+    /// The operations in order, whichever medium they are of.
     pub fn ops(&self) -> &[Op] {
         &self.ops
+    }
+
+    /// Which medium an operation is of: 0 for the first of the device, 1 for the one made next.
+    pub fn owner(&self, op: usize) -> Option<usize> {
+        self.owners.get(op).copied()
     }
 
     /// The moments at which the power can go, in order: before and after every operation, and
@@ -242,44 +263,88 @@ impl Recording {
         self.ops.iter().enumerate().flat_map(within).chain([last])
     }
 
-    /// What the device may hold after a power cut at `cut`, as [`FaultyMedium`] describes. A moment
-    /// past the end of the recording or of a write is that end.
+    /// What the first medium may hold after a power cut at `cut`, as [`FaultyMedium`] describes. A
+    /// moment past the end of the recording or of a write is that end.
     pub fn image_after_cut(&self, cut: Cut, seed: u64) -> Vec<u8> {
-        let (done, rest) = self.ops.split_at(cut.ops.min(self.ops.len()));
-        let (durable, unsynced) = done.split_at(synced(done));
-        let mut image = self.base.clone();
-        leave_some(&mut image, durable, None, &mut Fate::All);
-        let torn = match rest.first() {
-            Some(Op::Write { offset, bytes }) if cut.torn > 0 => {
+        self.image_of(0, cut, seed)
+    }
+
+    /// What each medium may hold after a power cut at `cut`, in the order in which they were made.
+    pub fn images_after_cut(&self, cut: Cut, seed: u64) -> Vec<Vec<u8>> {
+        (0..self.bases.len()).map(|index| self.image_of(index, cut, seed)).collect()
+    }
+
+    fn image_of(&self, index: usize, cut: Cut, seed: u64) -> Vec<u8> {
+        let cut_at = cut.ops.min(self.ops.len());
+        let synced = self.synced(index, cut_at);
+        let mut image = self.bases.get(index).cloned().unwrap_or_default();
+        leave_some(&mut image, self.of(index, 0..synced), None, &mut Fate::All);
+        let torn = match self.ops.get(cut_at) {
+            Some(Op::Write { offset, bytes })
+                if cut.torn > 0 && self.owner(cut_at) == Some(index) =>
+            {
                 Some((*offset, bytes.get(..cut.torn).unwrap_or(bytes)))
             }
             _ => None,
         };
-        leave_some(&mut image, unsynced, torn, &mut Fate::new(seed));
+        let unsynced = self.of(index, synced..cut_at);
+        leave_some(&mut image, unsynced, torn, &mut Fate::of(index, seed));
         image
     }
 
     /// A medium that holds what was there when the recording began.
     pub fn base(&self) -> RamMedium {
-        RamMedium::from_bytes(self.base.clone())
+        RamMedium::from_bytes(self.bases.first().cloned().unwrap_or_default())
+    }
+
+    /// The operations of one medium within `range`.
+    fn of(
+        &self,
+        index: usize,
+        range: impl SliceIndex<[Op], Output = [Op]> + SliceIndex<[usize], Output = [usize]> + Clone,
+    ) -> impl Iterator<Item = &Op> {
+        let ops = self.ops.get(range.clone()).unwrap_or_default();
+        let owners = self.owners.get(range).unwrap_or_default();
+        ops.iter().zip(owners).filter(move |(_, owner)| **owner == index).map(|(op, _)| op)
+    }
+
+    /// How many of the first operations the last sync of one medium among them covers.
+    fn synced(&self, index: usize, ops: usize) -> usize {
+        let is_sync = |at: &usize| self.ops[*at] == Op::Sync && self.owners[*at] == index;
+        (0..ops).rev().find(is_sync).map_or(0, |last| last + 1)
     }
 }
 
 #[derive(Debug)]
 struct State {
     faults: Faults,
-    /// What the program sees.
-    data: Vec<u8>,
-    /// `data` at the last sync.
-    durable: Vec<u8>,
+    media: Vec<Contents>,
     recording: Recording,
-    /// Operations of the recording that `durable` holds.
-    durable_ops: usize,
     syncs: u64,
     bytes_written: u64,
 }
 
+#[derive(Debug)]
+struct Contents {
+    /// What the program sees.
+    data: Vec<u8>,
+    /// `data` at the last sync.
+    durable: Vec<u8>,
+    /// Operations of the recording up to that sync.
+    durable_ops: usize,
+}
+
 impl State {
+    // A handle's index is that of a medium that was made, and none is ever taken away.
+    fn contents(&self, index: usize) -> &Contents {
+        &self.media[index]
+    }
+
+    fn record(&mut self, index: usize, op: Op) {
+        self.recording.ops.push(op);
+        self.recording.owners.push(index);
+    }
+
     fn powered(&self) -> Result<(), MediumError> {
         let reached = |limit: Option<u64>, now: u64| limit.is_some_and(|limit| now >= limit);
         let cut = reached(self.faults.cut_after_bytes, self.bytes_written)
@@ -288,20 +353,20 @@ impl State {
         if cut { Err(MediumError::PowerCut) } else { Ok(()) }
     }
 
-    fn write(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+    fn write(&mut self, index: usize, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         self.powered()?;
         if bytes.is_empty() {
             return Ok(());
         }
         end_of(offset, bytes.len()).ok_or(MediumError::Full)?;
-        let fits = self.room_at(offset);
+        let fits = self.longest(index).saturating_sub(offset);
         // Powered, so fewer bytes were written than the limit.
         let before_cut = self.faults.cut_after_bytes.map(|cut| cut - self.bytes_written);
         let part = bytes.get(..to_usize(fits.min(before_cut.unwrap_or(u64::MAX)))).unwrap_or(bytes);
         if !part.is_empty() {
-            bytes::write(&mut self.data, offset, part)?;
+            bytes::write(&mut self.media[index].data, offset, part)?;
             self.bytes_written += count(part.len());
-            self.recording.ops.push(Op::Write { offset, bytes: part.to_vec() });
+            self.record(index, Op::Write { offset, bytes: part.to_vec() });
         }
         if part.len() == bytes.len() {
             return Ok(());
@@ -309,30 +374,33 @@ impl State {
         self.powered().and(Err(MediumError::Full))
     }
 
-    /// Bytes that can be written from `offset` on before the medium is full.
-    fn room_at(&self, offset: u64) -> u64 {
-        let capacity = self.faults.capacity.unwrap_or(u64::MAX);
-        capacity.max(count(self.data.len())).saturating_sub(offset)
+    /// How long a medium can become before the device is full.
+    fn longest(&self, index: usize) -> u64 {
+        let used: u64 = self.media.iter().map(|contents| count(contents.data.len())).sum();
+        let own = count(self.contents(index).data.len());
+        let room = self.faults.capacity.unwrap_or(u64::MAX).saturating_sub(used);
+        own.saturating_add(room)
     }
 
-    fn set_len(&mut self, len: u64) -> Result<(), MediumError> {
+    fn set_len(&mut self, index: usize, len: u64) -> Result<(), MediumError> {
         self.powered()?;
-        let grows = len > count(self.data.len());
-        if grows && self.faults.capacity.is_some_and(|capacity| len > capacity) {
+        let grows = len > count(self.contents(index).data.len());
+        if grows && len > self.longest(index) {
             return Err(MediumError::Full);
         }
-        bytes::set_len(&mut self.data, len)?;
-        self.recording.ops.push(Op::SetLen(len));
+        bytes::set_len(&mut self.media[index].data, len)?;
+        self.record(index, Op::SetLen(len));
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), MediumError> {
+    fn sync(&mut self, index: usize) -> Result<(), MediumError> {
         self.powered()?;
-        self.recording.ops.push(Op::Sync);
+        self.record(index, Op::Sync);
         self.syncs += 1;
-        let unsynced = self.recording.ops.get(self.durable_ops..).unwrap_or_default();
-        leave_some(&mut self.durable, unsynced, None, &mut Fate::All);
-        self.durable_ops = self.recording.ops.len();
+        let contents = &mut self.media[index];
+        let unsynced = self.recording.of(index, contents.durable_ops..);
+        leave_some(&mut contents.durable, unsynced, None, &mut Fate::All);
+        contents.durable_ops = self.recording.ops.len();
         Ok(())
     }
 }
@@ -361,6 +429,14 @@ impl Fate {
         }
     }
 
+    /// That of a medium of its device: of the first the seed's own, of others drawn from it.
+    fn of(index: usize, seed: u64) -> Self {
+        match (index, seed) {
+            (0, _) | (_, 0 | 1) => Self::new(seed),
+            _ => Self::new(SplitMix64::new(seed ^ count(index) << 32).next()),
+        }
+    }
+
     fn survives(&mut self) -> bool {
         match self {
             Self::None => false,
@@ -371,7 +447,12 @@ impl Fate {
 }
 
 /// Applies to `image` what survives of `ops` and of a last, `torn` write.
-fn leave_some(image: &mut Vec<u8>, ops: &[Op], torn: Option<(u64, &[u8])>, fate: &mut Fate) {
+fn leave_some<'a>(
+    image: &mut Vec<u8>,
+    ops: impl Iterator<Item = &'a Op>,
+    torn: Option<(u64, &[u8])>,
+    fate: &mut Fate,
+) {
     for op in ops {
         match op {
             Op::Write { offset, bytes } => leave_pieces(image, *offset, bytes, fate),
@@ -399,11 +480,6 @@ fn leave_pieces(image: &mut Vec<u8>, offset: u64, mut bytes: &[u8], fate: &mut F
         at += piece.len();
         bytes = rest;
     }
-}
-
-/// How many of `ops` the last sync among them covers.
-fn synced(ops: &[Op]) -> usize {
-    ops.iter().rposition(|op| *op == Op::Sync).map_or(0, |last| last + 1)
 }
 
 // On every platform that Rust supports a usize fits a u64; the offsets that come back were lengths

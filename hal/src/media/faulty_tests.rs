@@ -328,3 +328,64 @@ fn handles_share_one_medium_across_threads() {
     assert_eq!(medium.bytes_written(), 32);
     assert_eq!(medium.image(), [[1; 8], [2; 8], [3; 8], [4; 8]].concat());
 }
+
+#[test]
+fn media_of_one_device_lose_power_together_and_sync_alone() {
+    let one = FaultyMedium::new(Faults::default());
+    let two = one.beside(b"two".to_vec());
+    one.write_at(0, b"first").unwrap();
+    two.write_at(0, b"T").unwrap();
+    two.sync().unwrap();
+    one.write_at(0, b"later").unwrap();
+    assert_eq!((one.ops(), two.ops(), one.syncs()), (4, 4, 1));
+    assert_eq!(
+        (one.durable_image(), two.durable_image()),
+        (Vec::new(), b"Two".to_vec()),
+        "a sync is of its own medium"
+    );
+    assert_eq!((one.image_after_cut(1), two.image_after_cut(0)), (b"later".into(), b"Two".into()));
+
+    let recording = two.recording();
+    let owners: Vec<_> = (0..5).map(|op| recording.owner(op)).collect();
+    assert_eq!(owners, [Some(0), Some(1), Some(1), Some(0), None]);
+    let images = |ops, torn, seed| recording.images_after_cut(Cut { ops, torn }, seed);
+    assert_eq!(images(2, 0, 0), [b"".to_vec(), b"two".to_vec()]);
+    assert_eq!(images(2, 0, 1), [b"first".to_vec(), b"Two".to_vec()]);
+    assert_eq!(images(3, 0, 0), [b"".to_vec(), b"Two".to_vec()]);
+    assert_eq!(images(3, 2, 1), [b"larst".to_vec(), b"Two".to_vec()]);
+    assert_eq!(images(1, 1, 1), [b"first".to_vec(), b"Two".to_vec()]);
+
+    two.set_faults(Faults { cut_after_ops: Some(4), ..Faults::default() });
+    assert_eq!(one.sync(), Err(MediumError::PowerCut));
+    assert_eq!(two.len(), Err(MediumError::PowerCut));
+}
+
+#[test]
+fn media_of_one_device_share_its_room() {
+    let one = FaultyMedium::new(Faults { capacity: Some(10), ..Faults::default() });
+    let two = one.beside(vec![2; 4]);
+    assert_eq!(one.write_at(0, &[1; 7]), Err(MediumError::Full));
+    assert_eq!(one.image(), [1; 6]);
+    assert_eq!(two.set_len(5), Err(MediumError::Full));
+    one.set_len(1).unwrap();
+    two.set_len(9).unwrap();
+    two.write_at(8, &[2]).unwrap();
+    assert_eq!(one.write_at(1, &[1]), Err(MediumError::Full));
+}
+
+/// The fates of two media aren't the same, or a pair would survive in step too often.
+#[test]
+fn media_of_one_device_have_fates_of_their_own() {
+    let one = FaultyMedium::new(Faults::default());
+    let two = one.beside(Vec::new());
+    one.write_at(0, &[1; 16 * SECTOR]).unwrap();
+    two.write_at(0, &[1; 16 * SECTOR]).unwrap();
+    let recording = one.recording();
+    let cut = Cut { ops: 2, torn: 0 };
+    let differs = |seed: &u64| {
+        let images = recording.images_after_cut(cut, *seed);
+        images[0] != images[1]
+    };
+    assert!((2..50).filter(differs).count() > 40);
+    assert!(!differs(&0) && !differs(&1));
+}

@@ -95,7 +95,8 @@ impl Head {
 /// The number of the first whole frame anywhere in `bytes` whose number is above `seq`: what
 /// follows a frame that is damaged. Without `key` nobody can write words that look like one.
 pub(crate) fn find_above(key: Check, bytes: &[u8], seq: u64) -> Option<u64> {
-    (0..bytes.len()).find_map(|at| {
+    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    (0..used).find_map(|at| {
         let bytes = bytes.get(at..)?;
         let (head, rest) = Head::read(bytes)?;
         let plausible = head.seq > seq && head.length.checked_add(SEAL)? <= rest.len();

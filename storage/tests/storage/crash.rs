@@ -1,37 +1,42 @@
-//! The power goes at every moment of a workload; what was acknowledged is there afterwards.
+//! The power goes at every moment of a workload, in either file; what was acknowledged is there
+//! afterwards.
 
 use garret_core::medium::Medium;
-use garret_hal::media::{Cut, Faults, FaultyMedium, Op as MediumOp, RamMedium, Recording};
+use garret_hal::media::{Cut, Faults, FaultyMedium, Op as MediumOp, Recording};
 
-use crate::model::{Dump, Op, apply, dump, history, open, workload};
+use crate::model::{Dump, Op, Pair, apply, dump, history, workload};
 
-/// A workload as the medium saw it.
+/// What both files hold, the records first.
+type Images = [Vec<u8>; 2];
+
+/// A workload as the device saw it.
 struct Run {
     recording: Recording,
-    /// For each operation, how many of the medium's were done when it was acknowledged.
+    /// For each operation, how many of the device's were done when it was acknowledged.
     acknowledged: Vec<usize>,
 }
 
 impl Run {
-    fn record(image: Vec<u8>, ops: &[Op]) -> Self {
-        let medium = FaultyMedium::with_image(image, Faults::default());
-        let mut store = open(&medium);
+    fn record([records, journal]: Images, ops: &[Op]) -> Self {
+        let records = FaultyMedium::with_image(records, Faults::default());
+        let pair = Pair { journal: records.beside(journal), records };
+        let mut store = pair.open();
         let mut acknowledged = Vec::new();
         for op in ops {
             if matches!(op, Op::Reopen) {
                 drop(store);
-                store = open(&medium);
+                store = pair.open();
             } else {
                 apply(&store, op).unwrap();
             }
-            acknowledged.push(usize::try_from(medium.ops()).unwrap());
+            acknowledged.push(usize::try_from(pair.records.ops()).unwrap());
         }
         drop(store);
-        Self { recording: medium.recording(), acknowledged }
+        Self { recording: pair.records.recording(), acknowledged }
     }
 
-    /// Before and after each operation of the medium and at some bytes within each write; a short
-    /// one, such as the database's header, is cut more finely.
+    /// Before and after each operation of the device and at some bytes within each write; a short
+    /// one, such as the database's header or a frame, is cut more finely.
     fn cuts(&self) -> Vec<Cut> {
         let mut cuts = Vec::new();
         for (ops, op) in self.recording.ops().iter().enumerate() {
@@ -51,92 +56,152 @@ impl Run {
         let done = self.acknowledged.iter().filter(|ops| **ops <= cut.ops).count();
         &dumps[done..dumps.len().min(done + 2)]
     }
+
+    fn images(&self, cut: Cut, seed: u64) -> Images {
+        self.recording.images_after_cut(cut, seed).try_into().unwrap()
+    }
+
+    /// Both files with nothing and all of what wasn't synced, each with the one and with the other,
+    /// and with some of it.
+    fn survivors(&self, cut: Cut) -> Vec<Images> {
+        let seed = 1_000_003 * cut.ops as u64 + cut.torn as u64 + 5;
+        let ([records, journal], [more_records, more_journal]) =
+            (self.images(cut, 0), self.images(cut, 1));
+        let mut found = vec![
+            self.images(cut, 2 + cut.ops as u64),
+            self.images(cut, seed),
+            [records.clone(), journal.clone()],
+        ];
+        if records != more_records {
+            found.push([more_records.clone(), journal]);
+        }
+        if found[2][1] != more_journal {
+            found.push([records, more_journal.clone()]);
+        }
+        found.push([more_records, more_journal]);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
 }
 
-fn survivor(image: &[u8]) -> Dump {
-    let medium = RamMedium::from_bytes(image.to_vec());
-    let found = dump(&open(&medium)).unwrap();
-    assert!(medium.snapshot() == image, "opening and reading wrote to the medium");
+fn survivor(images: &Images) -> Dump {
+    let pair = Pair::of(images.clone());
+    let found = dump(&pair.open()).unwrap();
+    assert!(pair.bytes() == *images, "opening and reading wrote");
     found
 }
 
+/// The workload, then everything that the journal does: it is folded, used again from its start,
+/// grows, lets large writes pass by, loses what is deleted, and waits for the next time.
+fn long_workload() -> Vec<Op> {
+    let accept = |session, text: &str, ms| Op::Accept { session, text: text.to_owned(), ms };
+    let large = |kib: usize| "large ".repeat(kib * 1_024 / 6);
+    let mut ops = workload();
+    ops.extend([
+        accept(3, "before the fold", 1),
+        Op::Reply { session: 3, seq: 4, text: "ay".to_owned() },
+        Op::Fold,
+        accept(3, "after it", 2),
+        Op::Title { session: 3, title: "Queens".to_owned() },
+        Op::Reopen,
+        accept(2, "from the start again", 3),
+        Op::Reply { session: 2, seq: 1, text: large(63) },
+        accept(2, &large(62), 4),
+        accept(2, "the first in the second extent", 4),
+        Op::Fold,
+        accept(2, &large(66), 5),
+        Op::Rename { session: 2, to: 4 },
+        Op::Delete { session: 3 },
+        accept(4, "the last", 6),
+    ]);
+    ops
+}
+
+/// Cuts of `run` that are checked: all of them but for the long writes' inner ones.
 #[test]
 fn nothing_acknowledged_is_lost_at_any_cut() {
-    let ops = workload();
+    let ops = long_workload();
     let dumps = history(&ops);
-    let run = Run::record(Vec::new(), &ops);
-    let (mut images, mut in_flight) = (0, 0);
+    let run = Run::record(Images::default(), &ops);
+    let (mut images, mut in_flight, mut in_journal) = (0, 0, 0);
     for cut in run.cuts() {
         let allowed = run.allowed(&dumps, cut);
-        for seed in [0, 1, 2 + cut.ops as u64, 1_000_003 * cut.ops as u64 + cut.torn as u64 + 5] {
-            let found = survivor(&run.recording.image_after_cut(cut, seed));
-            assert!(allowed.contains(&found), "cut {cut:?}, seed {seed}: {found:?}");
+        for survivors in run.survivors(cut) {
+            let found = survivor(&survivors);
+            assert!(allowed.contains(&found), "cut {cut:?}: {found:?}");
             images += 1;
             in_flight += usize::from(found != allowed[0]);
+            in_journal += usize::from(run.recording.owner(cut.ops) == Some(1));
         }
     }
-    eprintln!("{images} images, {in_flight} with the operation under way");
-    assert!(images > 2_000, "the workload shrank to {images} images");
+    eprintln!("{images} images, {in_flight} with the operation under way, {in_journal} in journal");
+    assert!(images > 1_500, "the workload shrank to {images} images");
     assert!(in_flight > 0, "no cut came after the last write and before its acknowledgement");
+    assert!(in_journal > 300, "only {in_journal} cuts within the journal");
 }
 
 /// The first write after a crash writes the recovery as well; that can be cut, too.
 #[test]
 fn recovery_can_be_cut_like_anything_else() {
-    let ops = workload();
+    let ops = long_workload();
     let dumps = history(&ops);
-    let run = Run::record(Vec::new(), &ops);
+    let run = Run::record(Images::default(), &ops);
     let more = [
         Op::Accept { session: 2, text: "after the storm".to_owned(), ms: 3 },
-        Op::Reply { session: 2, seq: 1, text: "calm".to_owned() },
+        Op::Fold,
+        Op::Accept { session: 2, text: "calm".to_owned(), ms: 4 },
     ];
     let cuts = run.cuts();
     for (nth, cut) in cuts.iter().enumerate().step_by(cuts.len() / 24) {
-        let image = run.recording.image_after_cut(*cut, nth as u64);
-        let before = survivor(&image);
+        let images = run.images(*cut, nth as u64);
+        let before = survivor(&images);
         let at = dumps.iter().position(|dump| *dump == before).unwrap();
         let all: Vec<Op> = ops[..at].iter().chain(&more).cloned().collect();
         let after = history(&all)[at..].to_vec();
-        let second = Run::record(image, &more);
+        let second = Run::record(images, &more);
         for cut in second.cuts().into_iter().step_by(3) {
-            let found = survivor(&second.recording.image_after_cut(cut, cut.ops as u64 % 7));
+            let found = survivor(&second.images(cut, cut.ops as u64 % 7));
             let allowed = second.allowed(&after, cut);
             assert!(allowed.contains(&found), "{nth}: cut {cut:?}: {found:?}");
         }
     }
 }
 
-/// A creation that was cut short, then cut short again in its second attempt.
+/// A creation that was cut short, then cut short again in its second attempt. The journal is
+/// created by the second write.
 #[test]
 fn a_store_can_be_created_at_any_attempt() {
-    let first = Run::record(Vec::new(), &workload()[..1]);
-    let creation: Vec<_> =
-        first.cuts().into_iter().filter(|cut| cut.ops < first.acknowledged[0]).collect();
-    for (nth, cut) in creation.iter().enumerate().step_by(7) {
-        let image = first.recording.image_after_cut(*cut, nth as u64);
-        let second = Run::record(image, &workload()[..1]);
-        let dumps = history(&workload()[..1]);
+    let ops = &workload()[..2];
+    let dumps = history(ops);
+    let first = Run::record(Images::default(), ops);
+    for (nth, cut) in first.cuts().into_iter().enumerate().step_by(7) {
+        let images = first.images(cut, nth as u64);
+        let done = dumps.iter().position(|dump| *dump == survivor(&images)).unwrap();
+        let second = Run::record(images, &ops[done..]);
         for cut in second.cuts().into_iter().step_by(3) {
-            let found = survivor(&second.recording.image_after_cut(cut, cut.ops as u64));
-            assert!(dumps.contains(&found), "{cut:?}");
+            let found = survivor(&second.images(cut, cut.ops as u64));
+            let allowed = second.allowed(&dumps[done..], cut);
+            assert!(allowed.contains(&found), "{cut:?}");
         }
     }
 }
 
-/// Without the medium's power everything fails cleanly, and nothing hangs or panics.
+/// Without the device's power everything fails cleanly, and nothing hangs or panics.
 #[test]
 fn a_store_without_power_says_so() {
-    let medium = FaultyMedium::new(Faults::default());
-    let store = open(&medium);
+    let records = FaultyMedium::new(Faults::default());
+    let pair = Pair { journal: records.beside(Vec::new()), records };
+    let store = pair.open();
     let ops = workload();
     apply(&store, &ops[0]).unwrap();
-    medium.set_faults(Faults { cut_after_ops: Some(0), ..Faults::default() });
+    pair.records.set_faults(Faults { cut_after_ops: Some(0), ..Faults::default() });
     for _ in 0..2 {
         let error = apply(&store, &ops[1]).unwrap_err();
         assert!(error.to_string().contains("lost power"), "{error}");
     }
     assert!(store.sessions().unwrap_err().to_string().contains("lost power"));
-    medium.set_faults(Faults::default());
+    pair.records.set_faults(Faults::default());
     assert_eq!(dump(&store).unwrap(), history(&ops[..1])[1]);
-    assert_eq!(medium.len(), store.file_len().map_err(|_| unreachable!()));
+    assert_eq!(pair.records.len(), store.file_len().map_err(|_| unreachable!()));
 }

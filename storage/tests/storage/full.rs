@@ -5,58 +5,113 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use garret_core::medium::{Medium, MediumError};
 use garret_hal::media::{Faults, FaultyMedium, RamMedium};
-use garret_storage::{Store, WriteError};
+use garret_storage::WriteError;
 
-use crate::model::{Model, Op, Pair, apply, dump, open, workload};
+use crate::model::{Model, Op, Pair, apply, dump, workload};
 
 fn capacity(bytes: u64) -> Faults {
     Faults { capacity: Some(bytes), ..Faults::default() }
 }
 
-fn restart<M: Medium + Clone + 'static>(store: Store, medium: &M) -> Store {
-    drop(store);
-    open(medium)
+/// An empty pair on one device with `faults`.
+fn device(faults: Faults) -> Pair<FaultyMedium> {
+    let records = FaultyMedium::new(faults);
+    Pair { journal: records.beside(Vec::new()), records }
 }
 
 /// redb#620: after a full disk, the next open panicked.
 #[test]
 fn a_full_disk_loses_nothing_at_any_size() {
-    let whole = FaultyMedium::new(Faults::default());
-    let mut store = open(&whole);
-    for op in workload().iter().filter(|op| !matches!(op, Op::Reopen)) {
+    let mut ops = workload();
+    ops.insert(6, Op::Fold);
+    let whole = device(Faults::default());
+    let mut store = whole.open();
+    for op in ops.iter().filter(|op| !matches!(op, Op::Reopen)) {
         apply(&store, op).unwrap();
     }
     drop(store);
-    let end = whole.len().unwrap();
-    let mut refusals = 0;
-    for room in (0..end + 8_192).step_by(3_000) {
-        let medium = FaultyMedium::new(capacity(room));
+    let end = whole.records.len().unwrap() + whole.journal.len().unwrap();
+    let (mut refusals, mut direct) = (0, 0);
+    for room in (0..end + 8_192).step_by(5_000) {
+        let pair = device(capacity(room));
         let mut model = Model::default();
-        store = open(&medium);
-        for op in workload() {
+        store = pair.open();
+        for (step, op) in ops.iter().enumerate() {
             if matches!(op, Op::Reopen) {
-                store = restart(store, &medium);
+                drop(store);
+                store = pair.open();
                 continue;
             }
-            let answer = match apply(&store, &op) {
+            let answer = match apply(&store, op) {
                 Err(WriteError::Full) => {
                     refusals += 1;
                     assert_eq!(dump(&store).unwrap(), model.dump(), "read while full, {room}");
-                    store = restart(store, &medium);
+                    drop(store);
+                    store = pair.open();
                     assert_eq!(dump(&store).unwrap(), model.dump(), "reopened while full, {room}");
-                    assert!(matches!(apply(&store, &op), Err(WriteError::Full)));
-                    medium.set_faults(Faults::default());
-                    apply(&store, &op).unwrap()
+                    match apply(&store, op) {
+                        // The journal gave back what it couldn't use.
+                        Ok(answer) => answer,
+                        Err(error) => {
+                            assert!(matches!(error, WriteError::Full), "{room}: {error}");
+                            pair.records.set_faults(Faults::default());
+                            apply(&store, op).unwrap()
+                        }
+                    }
                 }
                 done => done.unwrap(),
             };
-            assert_eq!(answer, model.apply(&op));
+            assert_eq!(answer, model.apply(op));
+            direct += usize::from(step > 0 && pair.journal.is_empty().unwrap());
         }
         assert_eq!(dump(&store).unwrap(), model.dump());
-        store = restart(store, &medium);
-        assert_eq!(dump(&store).unwrap(), model.dump());
+        drop(store);
+        assert_eq!(dump(&pair.open()).unwrap(), model.dump());
     }
     assert!(refusals > 20, "only {refusals} refusals");
+    assert!(direct > 0, "the records never went on without a journal");
+}
+
+/// There is room for frames in the journal, but none for the records to grow: what was accepted
+/// stays in the journal, until that is full as well.
+#[test]
+fn writing_goes_on_while_folding_finds_no_room() {
+    let pair = device(Faults::default());
+    let mut model = Model::default();
+    let mut store = pair.open();
+    let accept = |number: u64| Op::Accept {
+        session: (number % 3) as u8,
+        text: format!("message {number} {}", "buzz ".repeat(40)),
+        ms: 0,
+    };
+    let mut number = 0;
+    while number < 2 {
+        assert_eq!(apply(&store, &accept(number)).unwrap(), model.apply(&accept(number)));
+        number += 1;
+    }
+    let used = pair.records.len().unwrap() + pair.journal.len().unwrap();
+    pair.records.set_faults(capacity(used));
+    let refused = loop {
+        match apply(&store, &accept(number)) {
+            Ok(answer) => assert_eq!(answer, model.apply(&accept(number))),
+            Err(error) => break error,
+        }
+        number += 1;
+        if number % 100 == 0 {
+            drop(store);
+            store = pair.open();
+        }
+    };
+    assert!(matches!(refused, WriteError::Full), "{refused}");
+    assert!(number > 300, "a fold was due at 256: {number}");
+    assert_eq!(store.pending().unwrap(), number - 1);
+    assert_eq!(dump(&store).unwrap(), model.dump());
+    pair.records.set_faults(Faults::default());
+    assert_eq!(apply(&store, &accept(number)).unwrap(), model.apply(&accept(number)));
+    store.fold().unwrap();
+    assert_eq!(store.pending().unwrap(), 0);
+    drop(store);
+    assert_eq!(dump(&pair.open()).unwrap(), model.dump());
 }
 
 /// A medium of which everything that changes it fails from some moment on, until it is healed,

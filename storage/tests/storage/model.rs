@@ -38,6 +38,8 @@ pub(crate) enum Op {
     },
     /// Closes the store and opens it again.
     Reopen,
+    /// Folds the journal, which nobody can see.
+    Fold,
 }
 
 /// What a call answered, without the words.
@@ -133,7 +135,7 @@ impl Model {
                 None => Answer::UnknownSession,
                 Some(_) => Answer::Done,
             },
-            Op::Reopen => Answer::Done,
+            Op::Reopen | Op::Fold => Answer::Done,
         }
     }
 
@@ -222,6 +224,7 @@ pub(crate) fn apply(store: &Store, op: &Op) -> Result<Answer, WriteError> {
             store.set_title(&id(*session), title).map(|()| Answer::Done)
         }
         Op::Delete { session } => store.delete(&id(*session)).map(|()| Answer::Done),
+        Op::Fold => store.fold().map(|()| Answer::Done),
         Op::Reopen => unreachable!("the caller owns the store"),
     };
     match done {

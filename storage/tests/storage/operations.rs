@@ -27,6 +27,7 @@ fn op() -> impl Strategy<Value = Op> {
         1 => (session.clone(), text()).prop_map(|(session, title)| Op::Title { session, title }),
         2 => session.prop_map(|session| Op::Delete { session }),
         2 => Just(Op::Reopen),
+        1 => Just(Op::Fold),
     ]
 }
 
