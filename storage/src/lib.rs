@@ -54,6 +54,7 @@ mod backend;
 mod create;
 mod error;
 pub mod facts;
+mod import;
 mod journal;
 mod lock;
 mod name;
@@ -75,6 +76,7 @@ pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
     FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Usage,
 };
+pub use import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
 pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
 pub use part::Part;
 pub use store::{MAX_BYTES, Store};

@@ -7,9 +7,9 @@ use redb::{OwnedAccessGuard, ReadOnlyTable, ReadableDatabase as _, ReadableTable
 
 use crate::error::{Fault, ReadError};
 use crate::open::{Open, contain};
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord, damaged, turn_name, unseal};
+use crate::record::{self, ReplyRecord, SessionRecord, TurnRecord, damaged, turn_name, unseal};
 use crate::store::Store;
-use crate::table::{RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, seq_of, turn_key};
+use crate::table::{RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 use crate::view::{DamagedTurn, SessionInfo, TurnView};
 
 impl Store {
@@ -148,6 +148,8 @@ struct Rows {
     turns: Vec<(TurnSeq, Guard)>,
     /// Likewise; not every turn has one.
     replies: Vec<(TurnSeq, Guard)>,
+    /// Likewise.
+    speakers: Vec<(TurnSeq, Guard)>,
 }
 
 impl Rows {
@@ -159,6 +161,7 @@ impl Rows {
             seqs: from..=record.turns,
             turns: rows(&transaction.open_table(TURNS)?, record, from)?,
             replies: rows(&transaction.open_table(REPLIES)?, record, from)?,
+            speakers: rows(&transaction.open_table(SPEAKERS)?, record, from)?,
         })
     }
 
@@ -167,14 +170,16 @@ impl Rows {
         let (mut views, mut damaged) = (Vec::with_capacity(self.turns.len()), Vec::new());
         let mut turns = self.turns.iter().peekable();
         let mut replies = self.replies.iter().peekable();
+        let mut speakers = self.speakers.iter().peekable();
         for seq in self.seqs.clone() {
             let turn = turns.next_if(|(of, _)| *of == seq).map(|(_, guard)| guard);
             let reply = replies.next_if(|(of, _)| *of == seq).map(|(_, guard)| guard);
+            let speaker = speakers.next_if(|(of, _)| *of == seq).map(|(_, guard)| guard);
             let Some(turn) = turn else {
                 damaged.push(DamagedTurn { seq, what: "turn record (missing)", only_reply: false });
                 continue;
             };
-            match damage(TurnRecord::view(self.session, seq, turn.value()))? {
+            match damage(self.view(seq, turn, speaker))? {
                 Ok(view) => views.push(view),
                 Err(what) => {
                     damaged.push(DamagedTurn { seq, what, only_reply: false });
@@ -194,6 +199,21 @@ impl Rows {
         let what = "turn record (beyond its session's count)";
         damaged.extend(beyond.map(|seq| DamagedTurn { seq, what, only_reply: false }));
         Ok((views, damaged))
+    }
+
+    /// A turn without its reply. One whose speaker can't be read is damaged: somebody else's words
+    /// mustn't pass for the user's.
+    fn view<'a>(
+        &self,
+        seq: TurnSeq,
+        turn: &'a Guard,
+        speaker: Option<&'a Guard>,
+    ) -> Result<TurnView<'a>, Fault> {
+        let mut view = TurnRecord::view(self.session, seq, turn.value())?;
+        if let Some(name) = speaker {
+            view.speaker = Some(record::speaker(self.session, seq, name.value())?);
+        }
+        Ok(view)
     }
 }
 

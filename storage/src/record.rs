@@ -164,6 +164,7 @@ impl TurnRecord {
         Ok(TurnView {
             seq,
             user,
+            speaker: None,
             accepted_ms,
             clock,
             content_hash: &record.content_hash,
@@ -213,6 +214,12 @@ impl ReplyRecord {
             clock,
         })
     }
+}
+
+/// The name that was stored as that of a turn's speaker.
+pub(crate) fn speaker(session: u64, seq: TurnSeq, value: &[u8]) -> Result<&str, Fault> {
+    let name = unseal(value).and_then(|name| std::str::from_utf8(name).ok());
+    name.ok_or_else(|| damaged("speaker record", turn_name(session, seq)))
 }
 
 /// How errors name a turn's records.

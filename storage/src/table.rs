@@ -23,6 +23,9 @@ pub(crate) const SESSIONS: ById = TableDefinition::new("sessions");
 pub(crate) const TURNS: ByTurn = TableDefinition::new("turns");
 pub(crate) const REPLIES: ByTurn = TableDefinition::new("replies");
 pub(crate) const RECEIPTS: ByTurn = TableDefinition::new("receipts");
+pub(crate) const SPEAKERS: ByTurn = TableDefinition::new("speakers");
+pub(crate) const IMPORTED: TableDefinition<'static, &'static [u8; 24], &'static [u8; 8]> =
+    TableDefinition::new("imported");
 
 /// Keys of [`META`].
 pub(crate) mod key {
@@ -41,6 +44,8 @@ pub(crate) fn make_all(transaction: &WriteTransaction) -> Result<(), Fault> {
     transaction.open_table(TURNS)?;
     transaction.open_table(REPLIES)?;
     transaction.open_table(RECEIPTS)?;
+    transaction.open_table(SPEAKERS)?;
+    transaction.open_table(IMPORTED)?;
     Ok(())
 }
 
@@ -55,9 +60,18 @@ pub(crate) fn counter(
         .ok_or_else(|| damaged("table `meta`", format!("`{key}`")))
 }
 
-/// The key of a turn in [`TURNS`], [`REPLIES`] and [`RECEIPTS`].
+/// The key of a turn in [`TURNS`], [`REPLIES`], [`RECEIPTS`] and [`SPEAKERS`].
 pub(crate) fn turn_key(session: u64, seq: TurnSeq) -> TurnKey {
     (u128::from(session) << 64 | u128::from(seq)).to_be_bytes()
+}
+
+/// The key in [`IMPORTED`] of what has this hash of a name where it comes from.
+pub(crate) fn import_key(session: u64, id: [u8; 16]) -> [u8; 24] {
+    let mut key = [0; 24];
+    let (number, hash) = key.split_at_mut(8);
+    number.copy_from_slice(&session.to_be_bytes());
+    hash.copy_from_slice(&id);
+    key
 }
 
 /// The session's number in a turn's key.

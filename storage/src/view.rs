@@ -27,8 +27,10 @@ pub struct SessionInfo {
 pub struct TurnView<'a> {
     /// Its number in the session, from 1.
     pub seq: TurnSeq,
-    /// What the user said, unchanged.
+    /// What was said to the assistant, unchanged: by the user, unless there is a `speaker`.
     pub user: &'a str,
+    /// Who said it, when it wasn't the user: in an imported conversation, a name or `assistant`.
+    pub speaker: Option<&'a str>,
     /// Wall clock at acceptance, in milliseconds since 1970.
     pub accepted_ms: i64,
     /// How far that clock could be trusted.

@@ -31,7 +31,7 @@ impl Store {
             };
             if let Some(derived) = &mut open.derived {
                 derived.name(number, session);
-                derived.said(number, seq, text, at);
+                derived.said(number, seq, None, text, at);
             }
             Ok(Ok(seq))
         })
@@ -151,7 +151,7 @@ pub(crate) fn unexpected<T>(
     }
 }
 
-fn check_size(what: &'static str, bytes: usize) -> Result<(), WriteError> {
+pub(crate) fn check_size(what: &'static str, bytes: usize) -> Result<(), WriteError> {
     if bytes > MAX_BYTES {
         return Err(WriteError::TooLarge { what, bytes, max: MAX_BYTES });
     }

@@ -6,14 +6,17 @@ use std::collections::BTreeSet;
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadableTable, Table, WriteTransaction};
 
+use super::import::import;
 use super::op::{Op, Reply, Stamp};
 use crate::error::{Fault, WriteError};
 use crate::facts::{self, Effect};
+use crate::import::Place;
 use crate::record::{
     ReplyRecord, SessionRecord, TurnRecord, damaged, encode, seal, session_name, turn_name,
 };
 use crate::table::{
-    META, RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, counter, key, session_of, turn_key,
+    IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
+    key, session_of, turn_key,
 };
 
 /// What came of an operation.
@@ -31,6 +34,8 @@ pub(crate) enum Outcome {
     Deleted { numbers: Vec<u64> },
     /// What became of facts.
     Facts(Effect),
+    /// Where each went; `None` for what was there already.
+    Imported(Vec<Option<Place>>),
 }
 
 /// Applies `op` within `transaction`. After a refusal the transaction must be dropped.
@@ -45,6 +50,7 @@ pub(crate) fn apply(
         Op::SetTitle { session, title } => set_title(transaction, session, title),
         Op::Delete { session } => delete(transaction, session),
         Op::Facts(op) => Ok(facts::apply(transaction, op)?.map(Outcome::Facts)),
+        Op::Import(all) => Ok(Ok(Outcome::Imported(import(transaction, all)?))),
     }
 }
 
@@ -135,11 +141,15 @@ fn delete(
     };
     for number in numbers.iter().copied() {
         let (first, last) = (turn_key(number, 0), turn_key(number, u64::MAX));
-        for table in [TURNS, REPLIES, RECEIPTS] {
+        for table in [TURNS, REPLIES, RECEIPTS, SPEAKERS] {
             transaction
                 .open_table(table)?
                 .retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
         }
+        let (first, last) = (import_key(number, [0; 16]), import_key(number, [0xff; 16]));
+        transaction
+            .open_table(IMPORTED)?
+            .retain_in::<&[u8; 24], _>(&first..=&last, |_, _| false)?;
     }
     transaction.open_table(SESSIONS)?.remove(session.as_bytes())?;
     Ok(Ok(Outcome::Deleted { numbers }))
@@ -184,7 +194,7 @@ fn numbers_of_damaged(transaction: &WriteTransaction, session: &str) -> Result<V
     Ok(unowned)
 }
 
-fn load(
+pub(super) fn load(
     sessions: &impl ReadableTable<&'static [u8], &'static [u8]>,
     session: &str,
 ) -> Result<Option<SessionRecord>, Fault> {
@@ -194,13 +204,18 @@ fn load(
 }
 
 fn save(transaction: &WriteTransaction, record: &SessionRecord) -> Result<(), Fault> {
-    let bytes = encode(record)?;
-    let mut sessions: Table<'_, &[u8], &[u8]> = transaction.open_table(SESSIONS)?;
-    sessions.insert(record.id.as_bytes(), bytes.as_slice())?;
+    put_session(&mut transaction.open_table(SESSIONS)?, record)
+}
+
+pub(super) fn put_session(
+    sessions: &mut Table<'_, &[u8], &[u8]>,
+    record: &SessionRecord,
+) -> Result<(), Fault> {
+    sessions.insert(record.id.as_bytes(), encode(record)?.as_slice())?;
     Ok(())
 }
 
-fn new_session(
+pub(super) fn new_session(
     transaction: &WriteTransaction,
     session: &str,
     at: Stamp,

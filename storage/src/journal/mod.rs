@@ -18,6 +18,7 @@ use frame::{Check, FRAME, Frame, Position};
 
 pub(crate) mod apply;
 pub(crate) mod frame;
+mod import;
 pub(crate) mod op;
 
 /// The journal of an open store.

@@ -32,6 +32,9 @@ pub(crate) enum Op<'a> {
     /// Of facts and what belongs to them.
     #[serde(borrow)]
     Facts(FactOp<'a>),
+    /// What was said in conversations held elsewhere.
+    #[serde(borrow)]
+    Import(Vec<Said<'a>>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -45,6 +48,18 @@ pub(crate) struct Reply<'a> {
     pub(crate) finish: u8,
     pub(crate) at: Stamp,
     pub(crate) receipt: &'a [u8],
+}
+
+/// Something that was said elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Said<'a> {
+    pub(crate) session: &'a str,
+    /// Who said it; `None` for the user.
+    pub(crate) speaker: Option<&'a str>,
+    pub(crate) text: &'a str,
+    pub(crate) at: Stamp,
+    /// Of its name where it comes from: the first bytes of the SHA-256.
+    pub(crate) id: Option<[u8; 16]>,
 }
 
 /// A wall clock's time and how good it was.

@@ -9,8 +9,8 @@ use redb::{ReadableDatabase as _, ReadableTable as _};
 use super::index::{Index, Speaker, Unit};
 use crate::error::Fault;
 use crate::open::Open;
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord};
-use crate::table::{REPLIES, SESSIONS, TURNS, TurnKey, seq_of, turn_key};
+use crate::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};
+use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 
 /// An index that agrees with the records of an open store.
 #[derive(Debug, Default)]
@@ -26,6 +26,7 @@ impl Derived {
     pub(super) fn build(open: &Open) -> Result<Self, Fault> {
         let transaction = open.database.begin_read()?;
         let (turns, replies) = (transaction.open_table(TURNS)?, transaction.open_table(REPLIES)?);
+        let speakers = transaction.open_table(SPEAKERS)?;
         let mut derived = Self::default();
         for entry in transaction.open_table(SESSIONS)?.iter()? {
             let (id, bytes) = entry?;
@@ -38,7 +39,11 @@ impl Derived {
                 let (key, bytes) = entry?;
                 let seq = seq_of(key.value());
                 if let Some(turn) = spared(TurnRecord::view(number, seq, bytes.value()))? {
-                    derived.said(number, seq, turn.user, time(turn.accepted_ms, turn.clock));
+                    let name = speakers.get(key.value())?;
+                    let name = name.as_ref().map(|name| speaker(number, seq, name.value()));
+                    let Some(name) = spared(name.transpose())? else { continue };
+                    let at = time(turn.accepted_ms, turn.clock);
+                    derived.said(number, seq, name, turn.user, at);
                 }
             }
             for entry in replies.range::<&TurnKey>(&first..=&last)? {
@@ -58,9 +63,16 @@ impl Derived {
         self.names.insert(session, id.clone());
     }
 
-    /// The user's words of a turn were accepted.
-    pub(crate) fn said(&mut self, session: u64, turn: TurnSeq, text: &str, at: WallTime) {
-        self.add(session, turn, Speaker::User, text, at);
+    /// The words of a turn were accepted: the user's, unless they are somebody's with a name.
+    pub(crate) fn said(
+        &mut self,
+        session: u64,
+        turn: TurnSeq,
+        name: Option<&str>,
+        text: &str,
+        at: WallTime,
+    ) {
+        self.add(session, turn, name.map_or(Speaker::User, Speaker::Named), text, at);
     }
 
     /// A turn was answered.

@@ -11,6 +11,7 @@ mod facts_model;
 mod facts_operations;
 mod fixture;
 mod full;
+mod import;
 mod journal;
 mod lock;
 mod model;

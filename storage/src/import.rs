@@ -1,0 +1,145 @@
+//! Conversations that were held elsewhere, taken in many turns at a time.
+
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::time::WallTime;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::WriteError;
+use crate::facts::MAX_NAME_BYTES;
+use crate::journal::apply::Outcome;
+use crate::journal::op::{Op, Said};
+use crate::search::Speaker;
+use crate::store::Store;
+use crate::write::{check_size, unexpected};
+
+/// Most bytes that the texts of one batch can have together.
+pub const MAX_BATCH_BYTES: usize = 64 << 20;
+
+/// Something that was said in a conversation held elsewhere.
+///
+/// It becomes a turn of its session, whose `user` is what was said and whose `speaker` is who said
+/// it, when it wasn't the user. What the assistant said becomes the reply of the turn before it,
+/// where that has none and isn't the assistant's itself; else it is a turn of speaker `assistant`.
+#[derive(Clone, Copy, Debug)]
+pub struct ImportedTurn<'a> {
+    /// The session, which comes into being with its first turn.
+    pub session: &'a SessionId,
+    /// Who said it. A name of `user` or `assistant` means those.
+    pub speaker: Speaker<'a>,
+    /// What was said.
+    pub text: &'a str,
+    /// When.
+    pub at: WallTime,
+    /// What it is called where it comes from. A session takes in each name once, so that an import
+    /// that was cut short can be run again from its beginning.
+    pub id: Option<&'a str>,
+}
+
+/// What came of a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Imported {
+    /// Turns and replies that are new.
+    pub added: usize,
+    /// Those that were there already.
+    pub skipped: usize,
+}
+
+/// Where something that was said went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The session's number.
+    pub(crate) number: u64,
+    pub(crate) seq: TurnSeq,
+    pub(crate) as_reply: bool,
+}
+
+impl Store {
+    /// Takes in turns of conversations that were held elsewhere, in their order, all or none; they
+    /// are durable when this returns. One step costs about as much as any other write, so many
+    /// turns at a time are much faster: 1,000 are a good number.
+    ///
+    /// ```
+    /// # use garret_core::time::{Confidence, WallTime};
+    /// # use garret_hal::media::RamMedium;
+    /// use garret_storage::{ImportedTurn, Store, search::Speaker};
+    ///
+    /// # let store = Store::on_medium("home", Box::new(RamMedium::new()))?;
+    /// let session = "letters".parse()?;
+    /// let at = WallTime { unix_ms: 1_683_550_800_000, confidence: Confidence::Good };
+    /// let ada = Speaker::Named("Ada");
+    /// let text = "The bees have swarmed.";
+    /// let turn = ImportedTurn { session: &session, speaker: ada, text, at, id: Some("1:1") };
+    /// assert_eq!(store.import_turns(&[turn])?.added, 1);
+    /// assert_eq!(store.import_turns(&[turn])?.skipped, 1);
+    /// store.with_turns(&session, 1, |turns| assert_eq!(turns[0].speaker, Some("Ada")))?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`WriteError`]; nothing of the batch is stored then, save as that type says.
+    pub fn import_turns(&self, turns: &[ImportedTurn<'_>]) -> Result<Imported, WriteError> {
+        let mut total = 0_usize;
+        for turn in turns {
+            check_size("a turn", turn.text.len())?;
+            let name = name_of(turn.speaker).map_or(0, str::len);
+            if name > MAX_NAME_BYTES {
+                let what = "a speaker's name";
+                return Err(WriteError::TooLarge { what, bytes: name, max: MAX_NAME_BYTES });
+            }
+            total = total.saturating_add(turn.text.len());
+        }
+        if total > MAX_BATCH_BYTES {
+            let what = "the batch";
+            return Err(WriteError::TooLarge { what, bytes: total, max: MAX_BATCH_BYTES });
+        }
+        if turns.is_empty() {
+            return Ok(Imported::default());
+        }
+        let op = Op::Import(turns.iter().map(said).collect());
+        self.writing(|open| {
+            let places = match open.perform(&op)? {
+                Ok(Outcome::Imported(places)) => places,
+                other => return unexpected(other),
+            };
+            let added = places.iter().flatten().count();
+            if let Some(derived) = &mut open.derived {
+                for (turn, place) in turns.iter().zip(&places) {
+                    let Some(Place { number, seq, as_reply }) = *place else { continue };
+                    derived.name(number, turn.session);
+                    if as_reply {
+                        derived.answered(number, seq, turn.text, turn.at);
+                    } else {
+                        derived.said(number, seq, name_of(turn.speaker), turn.text, turn.at);
+                    }
+                }
+            }
+            Ok(Ok(Imported { added, skipped: places.len() - added }))
+        })
+    }
+}
+
+fn said<'a>(turn: &ImportedTurn<'a>) -> Said<'a> {
+    Said {
+        session: turn.session.as_str(),
+        speaker: name_of(turn.speaker),
+        text: turn.text,
+        at: turn.at.into(),
+        id: turn.id.map(|id| {
+            let hash = <[u8; 32]>::from(Sha256::digest(id));
+            std::array::from_fn(|at| hash[at])
+        }),
+    }
+}
+
+/// How a turn of this speaker names them; the user's has no name.
+fn name_of(speaker: Speaker<'_>) -> Option<&str> {
+    match speaker {
+        Speaker::User | Speaker::Named("user") => None,
+        Speaker::Assistant => Some(ASSISTANT),
+        Speaker::Named(name) => Some(name),
+    }
+}
+
+/// The name of the assistant as a speaker.
+pub(crate) const ASSISTANT: &str = "assistant";
