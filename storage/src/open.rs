@@ -80,6 +80,9 @@ impl Open {
             Ok(outcome) => outcome,
             Err(refusal) => return Ok(Err(refusal)),
         };
+        if outcome.is_nothing() {
+            return Ok(Ok(outcome));
+        }
         let payload = op.encode()?;
         if !op.is_removal() && self.journal.append(&payload).map_err(Fault::Medium)? {
             set_durability(&mut transaction, Durability::None)?;

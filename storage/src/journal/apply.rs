@@ -38,6 +38,13 @@ pub(crate) enum Outcome {
     Imported(Vec<Option<Place>>),
 }
 
+impl Outcome {
+    /// Whether nothing changed, so that there is nothing to keep.
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, Self::Imported(places) if places.iter().all(Option::is_none))
+    }
+}
+
 /// Applies `op` within `transaction`. After a refusal the transaction must be dropped.
 pub(crate) fn apply(
     transaction: &WriteTransaction,

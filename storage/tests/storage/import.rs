@@ -88,6 +88,9 @@ fn what_is_there_already_is_skipped() {
     let store = pair.open();
     assert_eq!(counts(store.import_turns(&first).unwrap()), (0, 3));
     assert_eq!(counts(store.import_turns(&[first[0], first[0]]).unwrap()), (0, 2));
+    let before = pair.bytes();
+    assert_eq!(counts(store.import_turns(&first).unwrap()), (0, 3));
+    assert!(pair.bytes() == before, "nothing new was written");
     let twice = turn(&a, ADA, "twice in one batch");
     assert_eq!(counts(store.import_turns(&[twice, twice]).unwrap()), (1, 1));
     let nameless = ImportedTurn { id: None, ..first[0] };
