@@ -34,13 +34,34 @@ pub(crate) struct Said {
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Add(Vec<Said>),
-    Supersede { old: u64, new: Said },
-    Retract { fact: u64, at: i64 },
-    Retire { loser: u64, survivor: u64 },
-    Touch { fact: u64, at: i64 },
-    Accept { session: u8 },
-    Delete { session: u8 },
+    Supersede {
+        old: u64,
+        new: Said,
+    },
+    Retract {
+        fact: u64,
+        at: i64,
+    },
+    Retire {
+        loser: u64,
+        survivor: u64,
+    },
+    Touch {
+        fact: u64,
+        at: i64,
+    },
+    Accept {
+        session: u8,
+    },
+    Delete {
+        session: u8,
+    },
+    /// Moves what waits in the journal into the records.
+    Fold,
+    /// Closes the store and opens it again.
     Reopen,
+    /// Opens the store anew without closing it.
+    Kill,
 }
 
 /// What a call answered, without the words.
@@ -140,7 +161,7 @@ impl Model {
                 Some(_) => Answer::Done,
                 None => Answer::UnknownSession,
             },
-            Op::Reopen => Answer::Done,
+            Op::Fold | Op::Reopen | Op::Kill => Answer::Done,
         };
         if !matches!(answer, Answer::Added(_) | Answer::Done) {
             *self = before;
@@ -419,7 +440,8 @@ pub(crate) fn apply(store: &Store, model: &Model, op: &Op) -> Result<Answer, Wri
             store.accept(&id(*session), "Oslo, tea", at).map(|_| Answer::Done)
         }
         Op::Delete { session } => store.delete(&id(*session)).map(|()| Answer::Done),
-        Op::Reopen => unreachable!("whoever has the store reopens it"),
+        Op::Fold => store.fold().map(|()| Answer::Done),
+        Op::Reopen | Op::Kill => unreachable!("whoever has the store reopens it"),
     };
     done.or_else(|error| match error {
         WriteError::UnknownSession { .. } => Ok(Answer::UnknownSession),
@@ -562,10 +584,11 @@ pub(crate) fn workload() -> Vec<Op> {
         Op::Add(vec![said(likes, 0, 1), said(likes, 1, 1), said(likes, 0, 2), said(likes, 2, 2)]),
         Op::Retire { loser: 4, survivor: 5 },
         Op::Touch { fact: 5, at: 9 },
+        Op::Fold,
         Op::Delete { session: 0 },
         Op::Supersede { old: 5, new: said(likes, 3, 6) },
         Op::Retract { fact: 2, at: 9 },
-        Op::Reopen,
+        Op::Kill,
         Op::Supersede { old: 2, new: Said { slot: Some((1, 0)), ..said(None, 3, 7) } },
         Op::Add(vec![Said { start: None, wrong_clock: true, now: 0, ..said(lives, 3, 0) }]),
     ]

@@ -8,7 +8,7 @@ use crate::facts_model::{
     MOMENTS, Model, Op, PREDICATES, SUBJECTS, Said, VALUES, apply, compare_moments, dump, in_order,
     workload,
 };
-use crate::model::open;
+use crate::model::Pair;
 
 fn said() -> impl Strategy<Value = Said> {
     let slot = prop::option::weighted(0.9, (0..SUBJECTS.len(), 0..PREDICATES.len()));
@@ -50,22 +50,32 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (0..3_u8).prop_map(|session| Op::Accept { session }),
         1 => (0..3_u8).prop_map(|session| Op::Delete { session }),
         1 => Just(Op::Reopen),
+        1 => Just(Op::Kill),
+        1 => Just(Op::Fold),
     ]
 }
 
 fn check(ops: &[Op]) -> Result<(), TestCaseError> {
-    let medium = RamMedium::new();
+    let mut pair = Pair::<RamMedium>::default();
     let mut model = Model::default();
-    let mut store = open(&medium);
+    let mut store = pair.open();
     for op in ops {
         let before = model.clone();
         let expected = in_order(model.apply(op));
-        if matches!(op, Op::Reopen) {
-            drop(store);
-            store = open(&medium);
-        } else {
-            let answer = in_order(apply(&store, &before, op)?);
-            prop_assert_eq!(answer, expected, "{:?} on {:#?}", op, before);
+        match op {
+            Op::Reopen => {
+                drop(store);
+                store = pair.open();
+            }
+            Op::Kill => {
+                // What the device has at this moment; the old store is closed on the old one.
+                pair = Pair::of(pair.bytes());
+                store = pair.open();
+            }
+            op => {
+                let answer = in_order(apply(&store, &before, op)?);
+                prop_assert_eq!(answer, expected, "{:?} on {:#?}", op, before);
+            }
         }
         prop_assert_eq!(dump(&store), &*model.facts, "after {:?} on {:#?}", op, before);
         compare_moments(&store, &model);
@@ -73,9 +83,15 @@ fn check(ops: &[Op]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
+/// As many as CI has time for; `PROPTEST_CASES=5000` in the environment for a long run.
+fn cases() -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(32)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 48,
+        cases: cases(),
         failure_persistence: None,
         ..Default::default()
     })]
