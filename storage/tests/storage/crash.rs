@@ -3,31 +3,45 @@
 
 use garret_core::medium::Medium;
 use garret_hal::media::{Cut, Faults, FaultyMedium, Op as MediumOp, Recording};
+use garret_storage::Store;
 
 use crate::model::{Dump, Op, Pair, apply, dump, history, workload};
 
 /// What both files hold, the records first.
-type Images = [Vec<u8>; 2];
+pub(crate) type Images = [Vec<u8>; 2];
 
 /// A workload as the device saw it.
-struct Run {
+pub(crate) struct Run {
     recording: Recording,
     /// For each operation, how many of the device's were done when it was acknowledged.
     acknowledged: Vec<usize>,
 }
 
 impl Run {
-    fn record([records, journal]: Images, ops: &[Op]) -> Self {
+    fn record(images: Images, ops: &[Op]) -> Self {
+        Self::perform(images, ops, |store, op| match op {
+            Op::Reopen => true,
+            op => {
+                apply(store, op).unwrap();
+                false
+            }
+        })
+    }
+
+    /// Performs operations of any kind; `step` says that the store is to be opened anew.
+    pub(crate) fn perform<O>(
+        [records, journal]: Images,
+        ops: &[O],
+        mut step: impl FnMut(&Store, &O) -> bool,
+    ) -> Self {
         let records = FaultyMedium::with_image(records, Faults::default());
         let pair = Pair { journal: records.beside(journal), records };
         let mut store = pair.open();
         let mut acknowledged = Vec::new();
         for op in ops {
-            if matches!(op, Op::Reopen) {
+            if step(&store, op) {
                 drop(store);
                 store = pair.open();
-            } else {
-                apply(&store, op).unwrap();
             }
             acknowledged.push(usize::try_from(pair.records.ops()).unwrap());
         }
@@ -37,7 +51,7 @@ impl Run {
 
     /// Before and after each operation of the device and at some bytes within each write; a short
     /// one, such as the database's header or a frame, is cut more finely.
-    fn cuts(&self) -> Vec<Cut> {
+    pub(crate) fn cuts(&self) -> Vec<Cut> {
         let mut cuts = Vec::new();
         for (ops, op) in self.recording.ops().iter().enumerate() {
             cuts.push(Cut { ops, torn: 0 });
@@ -52,7 +66,7 @@ impl Run {
     }
 
     /// What may be there after `cut`: everything acknowledged, and perhaps the operation under way.
-    fn allowed<'a>(&self, dumps: &'a [Dump], cut: Cut) -> &'a [Dump] {
+    pub(crate) fn allowed<'a, D>(&self, dumps: &'a [D], cut: Cut) -> &'a [D] {
         let done = self.acknowledged.iter().filter(|ops| **ops <= cut.ops).count();
         &dumps[done..dumps.len().min(done + 2)]
     }
@@ -63,7 +77,7 @@ impl Run {
 
     /// Both files with nothing and all of what wasn't synced, each with the one and with the other,
     /// and with some of it.
-    fn survivors(&self, cut: Cut) -> Vec<Images> {
+    pub(crate) fn survivors(&self, cut: Cut) -> Vec<Images> {
         let seed = 1_000_003 * cut.ops as u64 + cut.torn as u64 + 5;
         let ([records, journal], [more_records, more_journal]) =
             (self.images(cut, 0), self.images(cut, 1));

@@ -7,6 +7,7 @@
 mod crash;
 mod damage;
 mod facts;
+mod facts_crash;
 mod facts_model;
 mod facts_operations;
 mod fixture;
