@@ -7,6 +7,7 @@ use garret_core::medium::MediumError;
 
 use crate::facts::FactError;
 use crate::name::NamespaceError;
+use crate::vectors::VectorError;
 
 /// Why a store wasn't opened. The file is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -238,6 +239,16 @@ impl From<Fault> for WriteError {
             Fault::Damaged { what, key } => Self::Damaged { what, key },
             Fault::Corrupted(why) => Self::Damaged { what: PAGE, key: why },
             Fault::Engine(why) => Self::Engine(why),
+        }
+    }
+}
+
+impl From<VectorError> for WriteError {
+    fn from(error: VectorError) -> Self {
+        match error {
+            VectorError::Medium(MediumError::Full) => Self::Full,
+            VectorError::Medium(error) => Self::Medium(error),
+            other => Self::Engine(other.to_string()),
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::lock::{Lock, LockError};
 use crate::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
 use crate::open::{Open, contain, explain, is_new, make_directory, sync_directories};
 use crate::part::{Media, Part};
+use crate::vectors::Vectors;
 
 /// Most bytes that a text, a reply's token ids or a receipt can have.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -25,6 +26,7 @@ pub struct Store {
     path: Option<PathBuf>,
     media: Arc<Media>,
     slot: Mutex<Slot>,
+    pub(crate) vectors: Vectors,
     _lock: Option<Lock>,
 }
 
@@ -125,8 +127,13 @@ impl Store {
             path: None,
             media,
             slot: Mutex::new(Slot { records, open: Some(open), patience: 0 }),
+            vectors: Vectors::default(),
             _lock: None,
         })
+    }
+
+    pub(crate) fn media(&self) -> &Arc<Media> {
+        &self.media
     }
 
     fn slot(&self) -> MutexGuard<'_, Slot> {

@@ -7,7 +7,9 @@ use garret_core::token::Token;
 use crate::error::{Fault, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::{Op, Reply};
+use crate::read::find;
 use crate::store::{MAX_BYTES, Store};
+use crate::vectors::UnitKey;
 use crate::view::NewReply;
 
 impl Store {
@@ -103,13 +105,33 @@ impl Store {
         self.writing(|open| Ok(open.perform(&op)?.map(|_| ())))
     }
 
-    /// Removes a session with all its turns, replies and receipts. The journal holds nothing of
-    /// them any more when this returns.
+    /// Removes a session with all its turns, replies, receipts and vectors. Neither the journal nor
+    /// the files of vectors hold anything of them any more when this returns.
     ///
     /// # Errors
     /// [`WriteError::UnknownSession`] and others; the session is whole then, save as that type
-    /// says.
+    /// says, and save that vectors may have to be made anew.
     pub fn delete(&self, session: &SessionId) -> Result<(), WriteError> {
+        let number = self.reading(|open| match find(open, session) {
+            Ok(found) => Ok(Ok(found.map(|record| record.number))),
+            Err(Fault::Damaged { .. }) => Ok(Ok(None)),
+            Err(fault) => Err(fault),
+        });
+        let known: Vec<u64> = number.unwrap_or_default().into_iter().collect();
+        let is_of = |numbers: &[u64], key: UnitKey| {
+            key.session().is_some_and(|number| numbers.contains(&number))
+        };
+        let removed =
+            self.without_vectors(&|key| is_of(&known, key), || self.remove(session))??;
+        if removed != known {
+            // Which sessions a damaged one was, only its removal could tell.
+            self.without_vectors(&|key| is_of(&removed, key), || ())?;
+        }
+        Ok(())
+    }
+
+    /// Removes a session's records; gives the numbers that it had.
+    fn remove(&self, session: &SessionId) -> Result<Vec<u64>, WriteError> {
         let op = Op::Delete { session: session.as_str() };
         self.writing(|open| {
             let numbers = match open.perform(&op)? {
@@ -117,9 +139,9 @@ impl Store {
                 other => return unexpected(other),
             };
             if let Some(derived) = &mut open.derived {
-                numbers.into_iter().for_each(|number| derived.removed(number));
+                numbers.iter().for_each(|number| derived.removed(*number));
             }
-            Ok(Ok(()))
+            Ok(Ok(numbers))
         })
     }
 

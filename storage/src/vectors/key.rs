@@ -27,6 +27,14 @@ pub enum UnitKey {
 }
 
 impl UnitKey {
+    /// Number of the session it is in; facts are in none.
+    pub fn session(self) -> Option<u64> {
+        match self {
+            Self::Words { session, .. } | Self::Reply { session, .. } => Some(session),
+            Self::Fact { .. } => None,
+        }
+    }
+
     /// As it is stored: a kind that is never 0, and two numbers.
     pub(super) fn parts(self) -> (u8, u64, u64) {
         match self {

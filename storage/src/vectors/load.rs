@@ -93,21 +93,21 @@ fn read_slots(medium: &dyn Medium, head: &FullHead, len: u64) -> Result<Slots, M
     let mut slots = Slots::default();
     let blocks = head.blocks(len).min(MAX_SLOTS as u64 / u64::from(BLOCK_ROWS)) as u32;
     slots.reserve(blocks as usize * BLOCK_ROWS as usize);
-    let mut buffer = Vec::new();
+    // By reads, not by a mapping: that would bring in the vectors between the directories as well.
+    let mut directory = [0; BLOCK_ROWS as usize * ENTRY];
     for first in (0..blocks).map(|block| block * BLOCK_ROWS) {
-        // The last block may end with any of its rows, or within its directory.
-        let rows =
-            (first..first + BLOCK_ROWS).take_while(|slot| head.vector_end(*slot) <= len).count();
-        let directory = rows * ENTRY;
-        show(medium, head.entry_at(first), directory, &mut buffer, |entries| {
-            for (slot, bytes) in (first..).zip(entries.as_chunks::<ENTRY>().0) {
-                let Some((key, check)) = read_entry(bytes, slot, head.epoch) else { continue };
-                // Two rows of one unit can't be, unless somebody else wrote them.
-                if slots.find(key).is_none() {
-                    slots.put(slot, key, check);
-                }
+        // The last block may end with any of its rows.
+        let within = |slot: &Slot| head.vector_end(*slot) <= len;
+        let rows = (first..first + BLOCK_ROWS).take_while(within).count();
+        let entries = &mut directory[..rows * ENTRY];
+        medium.read_at(head.entry_at(first), entries)?;
+        for (slot, bytes) in (first..).zip(entries.as_chunks::<ENTRY>().0) {
+            let Some((key, check)) = read_entry(bytes, slot, head.epoch) else { continue };
+            // Two rows of one unit can't be, unless somebody else wrote them.
+            if slots.find(key).is_none() {
+                slots.put(slot, key, check);
             }
-        })?;
+        }
     }
     Ok(slots)
 }

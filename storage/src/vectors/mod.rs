@@ -60,6 +60,7 @@ mod load;
 mod rotation;
 mod scan;
 mod slots;
+mod store;
 mod top;
 mod write;
 
@@ -68,6 +69,8 @@ pub use layout::MAX_DIMS;
 pub use rotation::Rotation;
 pub use scan::{CANDIDATES, Hit, Scores};
 pub use write::{LEARN_FROM, LEARNED_COARSE};
+
+pub(crate) use store::Vectors;
 
 use load::Loaded;
 use slots::Slot;
@@ -121,7 +124,7 @@ enum Content {
 }
 
 /// Why vectors were not taken, or a query not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VectorError {
     /// The store was opened without [`Spec`].
@@ -147,6 +150,9 @@ pub enum VectorError {
     /// The device failed. What was added since the last flush may have to be added again.
     #[error("the vectors could not be stored: {0}")]
     Medium(#[from] MediumError),
+    /// The records, which say what there is to be embedded, can't be read.
+    #[error("{0}")]
+    Records(String),
 }
 
 impl VectorStore {

@@ -282,14 +282,12 @@ pub(super) fn read_whole(
     bits: &mut Vec<u16>,
     buffer: &mut Vec<u8>,
 ) -> Result<bool, MediumError> {
-    let mut right = false;
-    let len = loaded.head.dims as usize * 2;
-    show(&*loaded.medium, loaded.head.vector_at(slot), len, buffer, |bytes| {
-        right = vector_check(bytes) == loaded.slots.check(slot);
-        bits.clear();
-        bits.extend(bytes.as_chunks::<2>().0.iter().map(|bits| u16::from_le_bytes(*bits)));
-    })?;
-    Ok(right)
+    buffer.resize(loaded.head.dims as usize * 2, 0);
+    // By a read, not by a mapping: else what was ever a candidate would stay in memory.
+    loaded.medium.read_at(loaded.head.vector_at(slot), buffer)?;
+    bits.clear();
+    bits.extend(buffer.as_chunks::<2>().0.iter().map(|bits| u16::from_le_bytes(*bits)));
+    Ok(vector_check(buffer) == loaded.slots.check(slot))
 }
 
 /// A vector of length 1 in the same direction.

@@ -110,6 +110,7 @@ impl Slots {
         self.firsts.reserve_exact(more);
         self.seconds.reserve_exact(more);
         self.checks.reserve_exact(more);
+        self.rebuild(rows);
     }
 
     fn place(&self, key: UnitKey) -> Option<(usize, Slot)> {
@@ -127,7 +128,7 @@ impl Slots {
 
     fn enter(&mut self, key: UnitKey, slot: Slot) {
         if (self.taken + 1) * 4 > self.table.len() * 3 {
-            return self.rebuild();
+            return self.rebuild(self.live());
         }
         let Some(mut place) = self.home(key) else { return };
         while !matches!(self.table[place], FREE | GONE) {
@@ -137,9 +138,9 @@ impl Slots {
         self.table[place] = slot + 1;
     }
 
-    /// Enters every unit into a table with room for a third more than there are.
-    fn rebuild(&mut self) {
-        let len = (self.live() * 3 / 2 + 8).next_power_of_two();
+    /// Enters every unit into a table for as many, or a few more.
+    fn rebuild(&mut self, units: usize) {
+        let len = (units.max(self.live()) * 7 / 5 + 8).next_power_of_two();
         self.table = vec![FREE; len];
         self.taken = 0;
         for slot in 0..self.len() as Slot {

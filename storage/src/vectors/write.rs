@@ -120,16 +120,22 @@ impl VectorStore {
         Ok(gone.len())
     }
 
-    /// Removes every unit that doesn't pass `keep`: those that the records don't have any more.
+    /// Removes every unit that doesn't pass `keep`, and whatever was left of others by a power cut.
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
     pub fn retain(&mut self, keep: &dyn Fn(UnitKey) -> bool) -> Result<usize, VectorError> {
         self.reload()?;
-        let Content::Ours(loaded) = &self.content else { return Ok(0) };
-        let gone: Vec<_> =
-            loaded.slots.iter().map(|(_, key)| key).filter(|key| !keep(*key)).collect();
-        self.remove(&gone)
+        self.scrub()?;
+        match &self.content {
+            Content::Absent => Ok(0),
+            Content::Foreign => self.empty().map(|()| 0),
+            Content::Ours(loaded) => {
+                let all = loaded.slots.iter().map(|(_, key)| key);
+                let gone: Vec<_> = all.filter(|key| !keep(*key)).collect();
+                self.remove(&gone)
+            }
+        }
     }
 
     /// Idle work: drops rows that were found damaged, and makes the coarse vectors anew where they
@@ -141,19 +147,25 @@ impl VectorStore {
     /// # Errors
     /// [`VectorError::Medium`].
     pub fn maintain(&mut self) -> Result<bool, VectorError> {
-        self.reload()?;
-        let Some(loaded) = self.current() else { return Ok(false) };
-        let suspect = std::mem::take(&mut *self.suspect());
-        let keys: Vec<_> = suspect.iter().filter_map(|slot| loaded.slots.key(*slot)).collect();
-        let dropped = self.remove(&keys)? > 0;
+        let dropped = self.drop_damaged()?;
         match self.better_rotation() {
-            Some(rotation) => self.make_coarse(rotation).map(|()| true),
+            Some(rotation) => self.adopt(rotation).map(|changed| changed || dropped),
             None => Ok(dropped),
         }
     }
 
-    /// The rotation that the coarse vectors should have, when they don't.
-    fn better_rotation(&self) -> Option<Rotation> {
+    /// The first part of [`maintain`](Self::maintain).
+    pub(super) fn drop_damaged(&mut self) -> Result<bool, VectorError> {
+        self.reload()?;
+        let suspect = std::mem::take(&mut *self.suspect());
+        let Some(loaded) = self.current() else { return Ok(false) };
+        let keys: Vec<_> = suspect.iter().filter_map(|slot| loaded.slots.key(*slot)).collect();
+        Ok(self.remove(&keys)? > 0)
+    }
+
+    /// The rotation that the coarse vectors should have, when they don't. The second part of
+    /// [`maintain`](Self::maintain), and the longest; it changes nothing.
+    pub(super) fn better_rotation(&self) -> Option<Rotation> {
         let (loaded, spec) = (self.current()?, self.spec.as_ref()?);
         let now = loaded.coarse.as_ref().map(|coarse| &coarse.rotation);
         let wanted = match (&spec.rotation, now) {
@@ -162,6 +174,17 @@ impl VectorStore {
             (None, _) => loaded.learn().unwrap_or_else(|| spec.first_rotation()),
         };
         (now != Some(&wanted)).then_some(wanted)
+    }
+
+    /// The last part of [`maintain`](Self::maintain): makes the coarse vectors anew, if there are
+    /// whole ones that the rotation is for.
+    pub(super) fn adopt(&mut self, rotation: Rotation) -> Result<bool, VectorError> {
+        self.reload()?;
+        if self.current().is_none_or(|loaded| loaded.head.dims as usize != rotation.dims()) {
+            return Ok(false);
+        }
+        self.scrub()?;
+        self.make_coarse(rotation).map(|()| true)
     }
 
     /// Sees to it that rows can be added: after a failure, in new files, with new coarse vectors.

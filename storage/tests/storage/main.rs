@@ -22,3 +22,4 @@ mod read_only;
 mod search;
 mod vectors;
 mod vectors_crash;
+mod vectors_store;

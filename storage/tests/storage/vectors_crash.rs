@@ -211,7 +211,7 @@ fn a_power_cut_at_any_moment_loses_recent_rows_only() {
         let mut told = Told::default();
         let done = work(&device, &mut told);
         assert_eq!(done.is_ok(), left == total);
-        for seed in [0, 1, 2 + left as u64] {
+        for seed in [left as u64 % 2, 2 + left as u64] {
             let coarse = device.coarse.image_after_cut(seed);
             let whole = device.whole.image_after_cut(seed.wrapping_mul(31));
             check(coarse, whole, &told, &traces);

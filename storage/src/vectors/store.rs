@@ -1,0 +1,235 @@
+//! Vectors of a store: its methods.
+//!
+//! Whoever needs both the vectors' lock and the records' takes the vectors' first.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use garret_core::medium::{Medium, MediumError};
+use garret_core::vector::{Kernels, Scalar};
+use redb::{ReadTransaction, ReadableDatabase as _};
+
+use super::{Rotation, Side, Spec, UnitKey, VectorError, VectorStore};
+use crate::error::{Fault, ReadError};
+use crate::open::contain;
+use crate::part::{Media, Part};
+use crate::record::{ReplyRecord, TurnRecord};
+use crate::store::Store;
+use crate::table::{REPLIES, TURNS, TurnKey, seq_of, session_of};
+
+/// The vectors of a store: none before there is an embedder, or something to erase.
+#[derive(Debug, Default)]
+pub(crate) struct Vectors(RwLock<Option<VectorStore>>);
+
+impl Vectors {
+    fn read(&self) -> RwLockReadGuard<'_, Option<VectorStore>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Option<VectorStore>> {
+        self.0.write().unwrap_or_else(|poisoned| {
+            // A panic came in the way of a change: what is in the files counts.
+            let vectors = poisoned.into_inner();
+            if let Some(store) = &*vectors {
+                store.failed.store(true, Ordering::Relaxed);
+            }
+            self.0.clear_poison();
+            vectors
+        })
+    }
+}
+
+impl Store {
+    /// Says which embedder makes vectors from now on, and looks for those that it made before.
+    /// Those of another one aren't found any more; the first [`Store::add_vectors`] discards them.
+    ///
+    /// `fingerprint` stands for the model and for whatever else decides what it makes of a text,
+    /// `rotation` for the coarse form of its vectors where that is known; see
+    /// [`Spec`](crate::vectors::Spec). Nothing is written.
+    ///
+    /// # Errors
+    /// [`VectorError::UnusableDimensions`], and [`VectorError::Medium`] where a file can't be read.
+    /// What was set before stays then.
+    pub fn set_embedder(
+        &self,
+        fingerprint: [u8; 32],
+        dims: usize,
+        kernels: Arc<dyn Kernels>,
+        rotation: Option<Rotation>,
+    ) -> Result<(), VectorError> {
+        let mut vectors = self.vectors.write();
+        // What was added under the one before is whole in its files before they are read.
+        if let Some(before) = &*vectors {
+            before.flush()?;
+        }
+        let spec = Spec { fingerprint, dims, rotation };
+        *vectors = Some(VectorStore::open(files(self.media()), kernels, Some(spec))?);
+        Ok(())
+    }
+
+    /// Hands the vectors to `f`, to be searched; none before there is an embedder. Neither writers
+    /// nor readers of records wait for it, but `f` mustn't use the store.
+    pub fn with_vectors<R>(&self, f: impl FnOnce(&VectorStore) -> R) -> Option<R> {
+        self.vectors.read().as_ref().filter(|vectors| vectors.spec.is_some()).map(f)
+    }
+
+    /// Up to `limit` units that have no vector of the embedder yet, with the text to embed: first
+    /// what was said, by session and turn, then replies, then facts. Texts without anything to
+    /// embed, and those that can't be read, aren't among them. Empty without an embedder.
+    ///
+    /// Looking costs some 20 ms for 100,000 units that have theirs, so ask for many at once.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn unembedded(&self, limit: usize) -> Result<Vec<(UnitKey, String)>, ReadError> {
+        let vectors = self.vectors.read();
+        let Some(vectors) = vectors.as_ref().filter(|vectors| vectors.spec.is_some()) else {
+            return Ok(Vec::new());
+        };
+        let mut found = Vec::new();
+        let mut lacks = |key, text: &dyn Fn() -> Option<String>| {
+            if found.len() < limit
+                && !vectors.contains(key)
+                && let Some(text) = text().filter(|text| !text.trim().is_empty())
+            {
+                found.push((key, text));
+            }
+            found.len() < limit
+        };
+        let transaction = self.reading(|open| Ok(Ok(open.database.begin_read()?)))?;
+        if contain(|| each_message(&transaction, &mut lacks))? {
+            self.for_each_fact(|fact| {
+                lacks(UnitKey::Fact { id: fact.id.0 }, &|| Some(fact.text.to_owned()));
+            })?;
+        }
+        Ok(found)
+    }
+
+    /// Adds vectors of what [`Store::unembedded`] gave, durably, and says how many it added. Units
+    /// that have been removed meanwhile, or have a vector, are passed over.
+    ///
+    /// # Errors
+    /// [`VectorError`]; some may have been added then. What is missing, `unembedded` gives again.
+    pub fn add_vectors(&self, units: &[(UnitKey, Vec<f32>)]) -> Result<usize, VectorError> {
+        let mut vectors = self.vectors.write();
+        let Some(store) = vectors.as_mut() else { return Err(VectorError::NoEmbedder) };
+        // Under the vectors' lock: what is removed from now on waits to be removed here as well.
+        let mut there = Vec::with_capacity(units.len());
+        for (key, vector) in units {
+            if self.holds(*key)? {
+                there.push((*key, vector));
+            }
+        }
+        let added = store.insert(&there)?;
+        drop(vectors);
+        if let Some(store) = &*self.vectors.read() {
+            store.flush()?;
+        }
+        Ok(added)
+    }
+
+    /// Idle work on the vectors, as [`VectorStore::maintain`] says; searches go on while a rotation
+    /// is learned. Says whether anything changed.
+    ///
+    /// # Errors
+    /// [`VectorError::Medium`].
+    pub fn tend_vectors(&self) -> Result<bool, VectorError> {
+        let better = self.with_vectors(VectorStore::better_rotation).flatten();
+        let mut vectors = self.vectors.write();
+        let Some(store) = vectors.as_mut() else { return Ok(false) };
+        let dropped = store.drop_damaged()?;
+        match better {
+            Some(rotation) => store.adopt(rotation).map(|changed| changed || dropped),
+            None => Ok(dropped),
+        }
+    }
+
+    /// Removes the vectors of units that are `gone`, durably, of whatever embedder, and then does
+    /// `act`, before anybody adds others. For removals of records: vectors go first, since a
+    /// vector without its record would never be found out.
+    pub(crate) fn without_vectors<T>(
+        &self,
+        gone: &dyn Fn(UnitKey) -> bool,
+        act: impl FnOnce() -> T,
+    ) -> Result<T, VectorError> {
+        let mut vectors = self.vectors.write();
+        erase(&mut vectors, self.media(), gone)?;
+        Ok(act())
+    }
+
+    /// Whether there is a record of a unit.
+    fn holds(&self, key: UnitKey) -> Result<bool, VectorError> {
+        let found = match key {
+            UnitKey::Words { session, turn } => self.reading(|open| {
+                let turns = open.database.begin_read()?.open_table(TURNS)?;
+                Ok(Ok(turns.get(&crate::table::turn_key(session, turn))?.is_some()))
+            }),
+            UnitKey::Reply { session, turn } => self.reading(|open| {
+                let replies = open.database.begin_read()?.open_table(REPLIES)?;
+                Ok(Ok(replies.get(&crate::table::turn_key(session, turn))?.is_some()))
+            }),
+            UnitKey::Fact { id } => self.fact(crate::FactId(id)).map(|fact| fact.is_some()),
+        };
+        found.map_err(|error| VectorError::Records(error.to_string()))
+    }
+}
+
+/// Removes what is gone from the files, if there are any.
+fn erase(
+    vectors: &mut Option<VectorStore>,
+    media: &Arc<Media>,
+    gone: &dyn Fn(UnitKey) -> bool,
+) -> Result<(), VectorError> {
+    if vectors.is_none() && (media.exists(Part::Full) || media.exists(Part::Coarse)) {
+        *vectors = Some(VectorStore::open(files(media), Arc::new(Scalar), None)?);
+    }
+    match vectors {
+        Some(store) => store.retain(&|key| !gone(key)).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// The files of vectors among the parts of a namespace.
+fn files(
+    media: &Arc<Media>,
+) -> impl Fn(Side, bool) -> Result<Option<Arc<dyn Medium>>, MediumError> + Send + Sync + 'static {
+    let media = media.clone();
+    move |side, create| {
+        let part = match side {
+            Side::Coarse => Part::Coarse,
+            Side::Whole => Part::Full,
+        };
+        let wanted = if create { media.has(part) } else { media.exists(part) };
+        match wanted.then(|| media.open(part)) {
+            None => Ok(None),
+            // Not this store's to read, so nothing of it is there.
+            Some(Err(MediumError::Denied)) if !create => Ok(None),
+            Some(opened) => opened.map(Some),
+        }
+    }
+}
+
+/// Hands what was said, and then the replies, to `take`, each with a way to its text, until that
+/// returns false; whether it never did. A damaged record has no text.
+fn each_message(
+    transaction: &ReadTransaction,
+    take: &mut impl FnMut(UnitKey, &dyn Fn() -> Option<String>) -> bool,
+) -> Result<bool, Fault> {
+    for entry in transaction.open_table(TURNS)?.range::<&TurnKey>(..)? {
+        let (key, bytes) = entry?;
+        let (session, turn) = (session_of(key.value()), seq_of(key.value()));
+        let text = || Some(TurnRecord::view(session, turn, bytes.value()).ok()?.user.to_owned());
+        if !take(UnitKey::Words { session, turn }, &text) {
+            return Ok(false);
+        }
+    }
+    for entry in transaction.open_table(REPLIES)?.range::<&TurnKey>(..)? {
+        let (key, bytes) = entry?;
+        let (session, turn) = (session_of(key.value()), seq_of(key.value()));
+        let text = || Some(ReplyRecord::view(session, turn, bytes.value()).ok()?.text.to_owned());
+        if !take(UnitKey::Reply { session, turn }, &text) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
