@@ -5,7 +5,7 @@ use garret_core::medium::Medium;
 use garret_hal::media::{Cut, Faults, FaultyMedium, Op as MediumOp, Recording};
 use garret_storage::Store;
 
-use crate::model::{Dump, Op, Pair, apply, dump, history, workload};
+use crate::model::{Dump, Op, Pair, Said, apply, dump, history, workload};
 
 /// What both files hold, the records first.
 pub(crate) type Images = [Vec<u8>; 2];
@@ -111,6 +111,15 @@ fn survivor(images: &Images) -> Dump {
 fn long_workload() -> Vec<Op> {
     let accept = |session, text: &str, ms| Op::Accept { session, text: text.to_owned(), ms };
     let large = |kib: usize| "large ".repeat(kib * 1_024 / 6);
+    let import = |texts: &[&str]| {
+        let said = |(text, speaker): (&&str, u8)| Said {
+            session: 0,
+            speaker,
+            text: (*text).to_owned(),
+            id: u8::try_from(text.len() % 251).ok(),
+        };
+        Op::Import(texts.iter().zip([0, 1, 2]).map(said).collect())
+    };
     let mut ops = workload();
     ops.extend([
         accept(3, "before the fold", 1),
@@ -127,6 +136,8 @@ fn long_workload() -> Vec<Op> {
         accept(2, &large(66), 5),
         Op::Rename { session: 2, to: 4 },
         Op::Delete { session: 3 },
+        import(&["a short one", "in the journal"]),
+        import(&[&large(30), &large(40), "a long one"]),
         accept(4, "the last", 6),
     ]);
     ops

@@ -1,6 +1,6 @@
 //! What a store should hold, kept in plain collections, and how to compare.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use garret_core::id::SessionId;
@@ -8,7 +8,10 @@ use garret_core::medium::{Medium, MediumError};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
 use garret_hal::media::RamMedium;
-use garret_storage::{NewReply, OpenError, Part, ReadError, Store, StoredFinish, WriteError};
+use garret_storage::search::Speaker;
+use garret_storage::{
+    Imported, ImportedTurn, NewReply, OpenError, Part, ReadError, Store, StoredFinish, WriteError,
+};
 
 pub(crate) const NAMESPACE: &str = "Caf\u{e9}/1";
 
@@ -36,16 +39,29 @@ pub(crate) enum Op {
     Delete {
         session: u8,
     },
+    /// Takes in what was said elsewhere.
+    Import(Vec<Said>),
     /// Closes the store and opens it again.
     Reopen,
     /// Folds the journal, which nobody can see.
     Fold,
 }
 
+/// One utterance of an import.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) session: u8,
+    /// 0 is the user, 1 the assistant; others have names.
+    pub(crate) speaker: u8,
+    pub(crate) text: String,
+    pub(crate) id: Option<u8>,
+}
+
 /// What a call answered, without the words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Accepted(u64),
+    Imported(usize),
     Done,
     UnknownSession,
     SessionExists,
@@ -72,6 +88,7 @@ pub(crate) struct SessionDump {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TurnDump {
     pub(crate) user: String,
+    pub(crate) speaker: Option<String>,
     pub(crate) at: WallTime,
     pub(crate) reply: Option<ReplyDump>,
 }
@@ -91,6 +108,8 @@ pub(crate) struct ReplyDump {
 pub(crate) struct Model {
     /// With the rank of the newest turn.
     sessions: BTreeMap<String, (u64, SessionDump)>,
+    /// What was imported, by the names that it had.
+    imported: BTreeSet<(String, u8)>,
     rank: u64,
 }
 
@@ -120,6 +139,9 @@ impl Model {
                     return Answer::SessionExists;
                 }
                 let (rank, mut found) = self.sessions.remove(&name(*session)).unwrap();
+                for id in self.forget_imports(*session) {
+                    self.imported.insert((name(*to), id));
+                }
                 found.id = name(*to);
                 self.sessions.insert(name(*to), (rank, found));
                 Answer::Done
@@ -133,8 +155,12 @@ impl Model {
             },
             Op::Delete { session } => match self.sessions.remove(&name(*session)) {
                 None => Answer::UnknownSession,
-                Some(_) => Answer::Done,
+                Some(_) => {
+                    self.forget_imports(*session);
+                    Answer::Done
+                }
             },
+            Op::Import(all) => Answer::Imported(all.iter().filter(|said| self.take(said)).count()),
             Op::Reopen | Op::Fold => Answer::Done,
         }
     }
@@ -152,14 +178,66 @@ impl Model {
         let (rank, found) = self.sessions.entry(name(session)).or_insert_with(|| (0, new()));
         *rank = self.rank;
         found.updated_ms = ms;
-        found.turns.push(TurnDump { user: text.to_owned(), at, reply: None });
+        found.turns.push(TurnDump { user: text.to_owned(), speaker: None, at, reply: None });
         Answer::Accepted(found.turns.len() as u64)
+    }
+
+    fn forget_imports(&mut self, session: u8) -> Vec<u8> {
+        let session = name(session);
+        let of: Vec<_> = self.imported.extract_if(.., |(found, _)| *found == session).collect();
+        of.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Whether it is new.
+    fn take(&mut self, said: &Said) -> bool {
+        if said.id.is_some_and(|id| !self.imported.insert((name(said.session), id))) {
+            return false;
+        }
+        let assistant = said.speaker == 1;
+        let last = self.sessions.get_mut(&name(said.session));
+        let last = last.and_then(|(_, session)| session.turns.last_mut());
+        let answered = |turn: &&mut TurnDump| {
+            turn.reply.is_none() && turn.speaker.as_deref() != Some("assistant")
+        };
+        match last.filter(answered) {
+            Some(turn) if assistant => {
+                turn.reply = Some(ReplyDump {
+                    text: said.text.clone(),
+                    tokens: Vec::new(),
+                    model_fingerprint: [0; 32],
+                    finish: StoredFinish::Stop,
+                    at: said.at(),
+                    receipt: Vec::new(),
+                });
+            }
+            _ => {
+                self.accept(said.session, &said.text, said.at().unix_ms);
+                let (_, session) = self.sessions.get_mut(&name(said.session)).unwrap();
+                session.turns.last_mut().unwrap().speaker = said.name();
+            }
+        }
+        true
     }
 
     pub(crate) fn dump(&self) -> Dump {
         let mut ranked: Vec<_> = self.sessions.values().collect();
         ranked.sort_by_key(|(rank, _)| std::cmp::Reverse(*rank));
         Dump { sessions: ranked.into_iter().map(|(_, session)| session.clone()).collect() }
+    }
+}
+
+impl Said {
+    fn at(&self) -> WallTime {
+        wall(i64::from(self.speaker) * 86_400_000)
+    }
+
+    /// As a turn of the session names its speaker.
+    fn name(&self) -> Option<String> {
+        match self.speaker {
+            0 => None,
+            1 => Some("assistant".to_owned()),
+            other => Some(format!("speaker {other}")),
+        }
     }
 }
 
@@ -224,6 +302,7 @@ pub(crate) fn apply(store: &Store, op: &Op) -> Result<Answer, WriteError> {
             store.set_title(&id(*session), title).map(|()| Answer::Done)
         }
         Op::Delete { session } => store.delete(&id(*session)).map(|()| Answer::Done),
+        Op::Import(all) => import(store, all).map(|imported| Answer::Imported(imported.added)),
         Op::Fold => store.fold().map(|()| Answer::Done),
         Op::Reopen => unreachable!("the caller owns the store"),
     };
@@ -234,6 +313,25 @@ pub(crate) fn apply(store: &Store, op: &Op) -> Result<Answer, WriteError> {
         Err(WriteError::AlreadyReplied { .. }) => Ok(Answer::AlreadyReplied),
         other => other,
     }
+}
+
+fn import(store: &Store, all: &[Said]) -> Result<Imported, WriteError> {
+    let sessions: Vec<_> = all.iter().map(|said| id(said.session)).collect();
+    let ids: Vec<_> = all.iter().map(|said| said.id.map(|id| format!("id {id}"))).collect();
+    let names: Vec<_> = all.iter().map(Said::name).collect();
+    let turn = |(at, said): (usize, &'_ Said)| ImportedTurn {
+        session: &sessions[at],
+        speaker: match (said.speaker, &names[at]) {
+            (1, _) => Speaker::Assistant,
+            (_, Some(name)) => Speaker::Named(name),
+            (_, None) => Speaker::User,
+        },
+        text: &all[at].text,
+        at: said.at(),
+        id: ids[at].as_deref(),
+    };
+    let turns: Vec<_> = all.iter().enumerate().map(turn).collect();
+    store.import_turns(&turns)
 }
 
 /// Reads everything, in every way there is, and checks that the ways agree.
@@ -272,6 +370,7 @@ fn turns(store: &Store, id: &SessionId) -> Result<Vec<TurnDump>, ReadError> {
             assert_eq!(view.seq, seq);
             TurnDump {
                 user: view.user.to_owned(),
+                speaker: view.speaker.map(str::to_owned),
                 at: WallTime { unix_ms: view.accepted_ms, confidence: view.clock },
                 reply: view.reply.map(|reply| ReplyDump {
                     text: reply.text.to_owned(),

@@ -5,7 +5,7 @@ use garret_storage::Store;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::model::{Model, NAMES, Op, Pair, apply, dump, history, open, workload};
+use crate::model::{Model, NAMES, Op, Pair, Said, apply, dump, history, open, workload};
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
@@ -13,6 +13,11 @@ fn text() -> impl Strategy<Value = String> {
         2 => "[a-z ]{0,300}",
         1 => (1..5_usize).prop_map(|pages| "\u{65e5}\u{672c}x".repeat(pages * 700)),
     ]
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    (0..NAMES, 0..4_u8, text(), prop::option::of(0..6_u8))
+        .prop_map(|(session, speaker, text, id)| Said { session, speaker, text, id })
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -26,6 +31,7 @@ fn op() -> impl Strategy<Value = Op> {
             .prop_map(|(session, to)| Op::Rename { session, to }),
         1 => (session.clone(), text()).prop_map(|(session, title)| Op::Title { session, title }),
         2 => session.prop_map(|session| Op::Delete { session }),
+        2 => vec(said(), 0..8).prop_map(Op::Import),
         2 => Just(Op::Reopen),
         1 => Just(Op::Fold),
     ]
