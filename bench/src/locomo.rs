@@ -12,10 +12,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use garret_storage::search::{Features, Index, NAMES, Speaker, Unit, WEIGHTS, blend};
+use garret_storage::search::{
+    Ask, Features, Index, LEXICAL, NAMES, Speaker, Unit, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
+    without_names,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::fit::{Example, fit};
+use crate::vectors::Vectors;
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -25,6 +29,12 @@ pub(crate) struct Options {
     /// Write what was found, one JSON object for each question: `{"id":...,"ranked":[...]}`
     #[arg(long, value_name = "FILE")]
     run: Option<PathBuf>,
+    /// Rank by meaning as well, with this embedder
+    #[arg(long, value_name = "GGUF")]
+    embedder: Option<PathBuf>,
+    /// Keep the vectors in this file, for the next run
+    #[arg(long, value_name = "FILE", requires = "embedder")]
+    vectors: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -44,6 +54,12 @@ struct Question {
     id: String,
     question: String,
     evidence: Vec<String>,
+    /// The question as it is embedded.
+    #[serde(skip)]
+    text: String,
+    /// By number of the unit in the question's history.
+    #[serde(skip)]
+    cosines: Option<Vec<f32>>,
 }
 
 #[derive(Serialize)]
@@ -70,9 +86,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         question.evidence.sort_unstable();
         question.evidence.dedup();
     }
-    let asked = ask(&turns, &questions)?;
+    let mut histories = histories(&turns)?;
+    if let Some(embedder) = &options.embedder {
+        embed(embedder, options.vectors.as_ref(), &mut histories, &mut questions)?;
+    }
+    let in_code = if options.embedder.is_some() { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
+    let asked: Vec<_> = questions.iter().map(|question| ask(&histories, question)).collect();
     let mut conversations: Vec<_> = asked.iter().map(|one| &one.question.conv).collect();
-    conversations.dedup();
     conversations.sort_unstable();
     conversations.dedup();
     let mut fitted = HashMap::new();
@@ -80,7 +100,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         let others = asked.iter().filter(|one| one.question.conv != **held_out);
         fitted.insert(held_out.as_str(), fit(others.map(|one| &one.example)));
     }
-    let of_others = |one: &Asked<'_>| fitted.get(one.question.conv.as_str()).unwrap_or(&WEIGHTS);
+    let of_others = |one: &Asked<'_>| fitted.get(one.question.conv.as_str()).unwrap_or(in_code);
     let count = conversations.len();
     println!(
         "{} questions with evidence, {count} conversations, {} turns",
@@ -88,11 +108,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         turns.len()
     );
     report("weights fitted on the other conversations", &asked, of_others);
-    report("weights in the code", &asked, |_| &WEIGHTS);
+    report("weights in the code", &asked, |_| in_code);
     let all = fit(asked.iter().map(|one| &one.example));
     report("weights fitted on all (not comparable: they have seen the answers)", &asked, |_| &all);
-    for (name, (fitted, code)) in NAMES.iter().zip(all.iter().zip(&WEIGHTS)) {
-        println!("{name:>10}  fitted on all {fitted:6.2}, in the code {code:6.2}");
+    let known = if options.embedder.is_some() { NAMES.len() } else { LEXICAL };
+    for (name, (fitted, code)) in NAMES.iter().zip(all.iter().zip(in_code)).take(known) {
+        println!("{name:>14}  fitted on all {fitted:6.2}, in the code {code:6.2}");
     }
     if let Some(path) = &options.run {
         write(path, &asked, of_others)?;
@@ -110,39 +131,87 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Box<dyn Error>> {
     rows.collect()
 }
 
-/// Indexes each conversation by itself and collects the candidates of its questions.
-fn ask<'a>(turns: &'a [Turn], questions: &'a [Question]) -> Result<Vec<Asked<'a>>, Box<dyn Error>> {
-    let mut histories: HashMap<&str, (Index, Vec<&Turn>)> = HashMap::new();
+/// A conversation.
+#[derive(Default)]
+struct History<'a> {
+    index: Index,
+    /// By number of the unit.
+    said: Vec<&'a Turn>,
+    /// What is embedded of each.
+    texts: Vec<String>,
+}
+
+impl Turn {
+    /// Text with what a picture shows.
+    fn whole(&self) -> String {
+        let caption = self.caption.as_deref().map(|caption| format!(" [image: {caption}]"));
+        format!("{}{}", self.text, caption.unwrap_or_default())
+    }
+}
+
+/// Indexes each conversation by itself.
+fn histories(turns: &[Turn]) -> Result<HashMap<&str, History<'_>>, Box<dyn Error>> {
+    let mut histories: HashMap<&str, History<'_>> = HashMap::new();
     for turn in turns {
-        let (index, said) = histories.entry(&turn.conv).or_default();
-        said.push(turn);
-        let caption = turn.caption.as_deref().map(|caption| format!(" [image: {caption}]"));
-        index.add(&Unit {
+        let history = histories.entry(&turn.conv).or_default();
+        history.index.add(&Unit {
             session: turn.session,
-            turn: said.len() as u64,
+            turn: history.said.len() as u64,
             speaker: Speaker::Named(&turn.speaker),
             at_ms: Some(milliseconds(&turn.timestamp)?),
-            text: &format!("{}{}", turn.text, caption.unwrap_or_default()),
+            text: &turn.whole(),
         });
+        history.said.push(turn);
     }
-    let ask = |question: &'a Question| {
-        let mut asked = Asked {
-            question,
-            turns: Vec::new(),
-            example: Example { candidates: Vec::new(), is_answer: Vec::new() },
-        };
-        if let Some((index, said)) = histories.get(question.conv.as_str()) {
-            index.features(&question.question, None, &mut |unit| {
-                let turn = unit.turn as usize - 1;
-                let Some(turn) = said.get(turn) else { return };
-                asked.turns.push(&turn.dia_id);
-                asked.example.candidates.push(unit.parts);
-                asked.example.is_answer.push(question.evidence.contains(&turn.dia_id));
-            });
+    Ok(histories)
+}
+
+/// Embeds turns and questions, all without the names of those who speak.
+fn embed(
+    embedder: &Path,
+    cache: Option<&PathBuf>,
+    histories: &mut HashMap<&str, History<'_>>,
+    questions: &mut [Question],
+) -> Result<(), Box<dyn Error>> {
+    for history in histories.values_mut() {
+        let mut names: Vec<_> = history.said.iter().map(|turn| &turn.speaker).collect();
+        names.sort_unstable();
+        names.dedup();
+        let texts = history.said.iter().map(|turn| without_names(&turn.whole(), &names));
+        history.texts = texts.collect();
+        for question in questions.iter_mut() {
+            if history.said.first().is_some_and(|turn| turn.conv == question.conv) {
+                question.text = without_names(&question.question, &names);
+            }
         }
-        asked
+    }
+    let texts = histories.values().flat_map(|history| &history.texts);
+    let texts = texts.chain(questions.iter().map(|question| &question.text));
+    let vectors = Vectors::of(embedder, cache, texts.map(String::as_str))?;
+    for question in questions {
+        let Some(history) = histories.get(question.conv.as_str()) else { continue };
+        let cosines = history.texts.iter().map(|text| vectors.cosine(&question.text, text));
+        question.cosines = Some(cosines.collect());
+    }
+    Ok(())
+}
+
+/// Collects the candidates of a question.
+fn ask<'a>(histories: &HashMap<&str, History<'a>>, question: &'a Question) -> Asked<'a> {
+    let mut asked = Asked {
+        question,
+        turns: Vec::new(),
+        example: Example { candidates: Vec::new(), is_answer: Vec::new() },
     };
-    Ok(questions.iter().map(ask).collect())
+    let Some(history) = histories.get(question.conv.as_str()) else { return asked };
+    let ask = Ask { cosines: question.cosines.as_deref(), ..Ask::new(&question.question, KEPT) };
+    history.index.features(&ask, &mut |unit| {
+        let Some(turn) = history.said.get(unit.turn as usize) else { return };
+        asked.turns.push(&turn.dia_id);
+        asked.example.candidates.push(unit.parts);
+        asked.example.is_answer.push(question.evidence.contains(&turn.dia_id));
+    });
+    asked
 }
 
 /// How many turns of a question are written to a run.

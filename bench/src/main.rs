@@ -16,6 +16,7 @@ mod script;
 mod search;
 mod statistics;
 mod turns;
+mod vectors;
 
 use std::process::ExitCode;
 

@@ -110,22 +110,19 @@ impl Postings {
         self.terms.get(term).into_iter().flat_map(List::postings)
     }
 
-    /// Adds to the score of each document what the words of a query give it. A word is found under
-    /// any of its spellings, which share one weight.
-    pub(crate) fn score(&self, words: &[Vec<String>], scores: &mut Vec<f32>) {
-        scores.clear();
-        scores.resize(self.lengths.len(), 0.0);
+    /// The weight of each word of a query. A word is found under any of its spellings, which share
+    /// one weight.
+    pub(crate) fn weights(&self, words: &[Vec<String>]) -> Vec<f32> {
+        let holding = |word: &Vec<String>| word.iter().map(|term| self.documents(term)).sum();
+        words.iter().map(|word| idf(self.len(), holding(word))).collect()
+    }
+
+    /// Hands every posting of a word of `weight` to `take`, with what it adds to the score of its
+    /// document.
+    pub(crate) fn each(&self, word: &[String], weight: f32, mut take: impl FnMut(Posting, f32)) {
         let mean = self.mean_length();
-        for word in words {
-            let documents: u32 = word.iter().map(|term| self.documents(term)).sum();
-            let idf = idf(self.len(), documents);
-            for term in word {
-                for (document, count) in self.postings(term) {
-                    if let Some(score) = scores.get_mut(document as usize) {
-                        *score += idf * saturated(count, self.length(document), mean);
-                    }
-                }
-            }
+        for (document, count) in word.iter().flat_map(|term| self.postings(term)) {
+            take((document, count), weight * saturated(count, self.length(document), mean));
         }
     }
 
@@ -269,9 +266,14 @@ mod tests {
                 let added = postings.add(&counts(text), text.len() as u32);
                 prop_assert_eq!(added, Some(number as u32));
             }
-            let mut scores = Vec::new();
-            let mut same = |postings: &Postings, texts: &[Text]| {
-                postings.score(&spelt(&query), &mut scores);
+            let same = |postings: &Postings, texts: &[Text]| {
+                let mut scores = vec![0.0; postings.len() as usize];
+                let words = spelt(&query);
+                for (word, weight) in words.iter().zip(postings.weights(&words)) {
+                    postings.each(word, weight, |(document, _), gain| {
+                        scores[document as usize] += gain;
+                    });
+                }
                 let expected = reference(texts, &query);
                 prop_assert_eq!(scores.len(), expected.len());
                 for (score, expected) in scores.iter().zip(expected) {

@@ -6,7 +6,8 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::{Confidence, WallTime};
 use redb::{ReadableDatabase as _, ReadableTable as _};
 
-use super::index::{Index, Speaker, Unit};
+use super::index::Index;
+use super::unit::{Speaker, Unit};
 use crate::error::Fault;
 use crate::open::Open;
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};

@@ -5,8 +5,9 @@ use redb::ReadableDatabase as _;
 
 use super::derived::Derived;
 use super::excerpt::excerpt;
-use super::index::{ASSISTANT, Ranked};
+use super::names::ASSISTANT;
 use super::rank::Features;
+use super::unit::{Ask, Ranked};
 use crate::error::{Fault, ReadError};
 use crate::open::Open;
 use crate::read::find;
@@ -110,8 +111,8 @@ fn search(
     session: Option<u64>,
     k: usize,
 ) -> Result<Found, Fault> {
-    let words = derived.index.words(query);
-    let ranked = derived.index.search(query, session, k);
+    let words = derived.index.query(query).words;
+    let ranked = derived.index.search(&Ask { session, ..Ask::new(query, k) });
     let hits = ranked.iter().map(|ranked| hit(open, derived, ranked, &words));
     Ok(Found { hits: hits.collect::<Result<_, _>>()?, searched: derived.index.count(session) })
 }

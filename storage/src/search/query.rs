@@ -1,13 +1,15 @@
 //! What a query asks for. Any text is a query: it has no syntax.
 
 use super::dates::{Asked, asks_when};
-use crate::text::{Kind, Language, depends_on_language, fold, terms, tokens};
+use crate::text::{Kind, Language, depends_on_language, fold, is_common, terms, tokens};
 
 /// A query, taken apart.
 #[derive(Debug, Default)]
 pub(super) struct Query {
     /// Each word with the terms it may be indexed under.
     pub(super) words: Vec<Vec<String>>,
+    /// Each of these as it is, folded.
+    pub(super) spelt: Vec<String>,
     /// Its words as they are, folded, common ones too.
     pub(super) folded: Vec<String>,
     /// It wants to know a time.
@@ -21,11 +23,13 @@ impl Query {
     pub(super) fn new(text: &str, languages: &[Language]) -> Self {
         let text = &text[..text.floor_char_boundary(QUERY_BYTES)];
         let mut query = Self::default();
+        let spoken = Language::detect(text);
         tokens(text, &mut |token| {
             if matches!(token.kind, Kind::Word | Kind::Exact) {
                 query.folded.push(fold(token.text).into_owned());
             }
-            if token.kind == Kind::Inner || query.words.len() == QUERY_WORDS {
+            let empty = token.kind == Kind::Inner || is_common(&token, spoken);
+            if empty || query.words.len() == QUERY_WORDS {
                 return;
             }
             let mut word = Vec::new();
@@ -40,6 +44,7 @@ impl Query {
             }
             if !word.is_empty() && !query.words.contains(&word) {
                 query.words.push(word);
+                query.spelt.push(fold(token.text).into_owned());
             }
         });
         query.asks_when = asks_when(&query.folded);

@@ -6,28 +6,59 @@ pub type Features = [f32; FEATURES];
 /// Number of features.
 pub const FEATURES: usize = NAMES.len();
 
-/// What each feature is.
+/// What each feature is. A *share* is the BM25 of a unit with its date and speaker, relative to the
+/// best in the search.
 ///
-/// - `words`: BM25 of the unit with its date and speaker, relative to the best in the search
-/// - `best`: the square of that
-/// - `before`, `before2`, `after`: `words` of the units one and two before and one after
-/// - `around`: `words` of the second to sixth neighbours on both sides, fading
-/// - `answers`: `words` of the unit before, when that is a question
+/// - `words`: the square of the unit's share
+/// - `before`, `before2`, `after`: shares of the units one and two before and one after
+/// - `answers`: share of the unit before, when that is a question
 /// - `session`: BM25 of the whole session as one document, relative to the best session
+/// - `near`: how much of the query stands in the unit or close by: each word weighs what it tells
+///   (its inverse document frequency) and counts in full in the unit, .7 in a neighbour, .49 and
+///   .34 two and three units away
 /// - `length`: logarithm of one more than the terms in the unit (at most 40), a quarter
 /// - `question`: the unit ends with a question mark
 /// - `when`: the query asks for a time and the unit tells one
 /// - `date`: the unit was said on the day, or in the month or year, that the query names
 /// - `speaker`: the unit is by the one speaker whom the query names
-/// - `covered`: BM25 of the unit, relative to the most that the query could have anywhere
-pub const NAMES: [&str; 14] = [
-    "words", "best", "before", "before2", "after", "around", "answers", "session", "length",
-    "question", "when", "date", "speaker", "covered",
+///
+/// With vectors:
+///
+/// - `meaning`: cosine of the unit's vector and the query's, less the mean of all units, in
+///   quarters of their standard deviation
+/// - `agree`: `meaning` times `near`, which counts against a unit: each makes the other less needed
+/// - `meaning_before`: `meaning` of the unit before
+/// - `meaning_near`: the greatest `meaning` of the three units on either side, at least 0
+pub const NAMES: [&str; 16] = [
+    "words",
+    "before",
+    "before2",
+    "after",
+    "answers",
+    "session",
+    "near",
+    "length",
+    "question",
+    "when",
+    "date",
+    "speaker",
+    "meaning",
+    "agree",
+    "meaning_before",
+    "meaning_near",
 ];
 
-/// What each feature counts: `cargo run --release -p garret-bench -- locomo --data DIR` fits them.
+/// How many of the features are known without vectors: the first ones.
+pub const LEXICAL: usize = 12;
+
+/// What each feature counts without vectors:
+/// `cargo run --release -p garret-bench -- locomo --data DIR` fits them.
 pub const WEIGHTS: Features =
-    [2.05, 1.75, 0.55, 1.55, 1.2, 0.45, 2.25, 3.2, 5.0, -1.05, 2.15, 1.55, 1.1, 1.85];
+    [1.45, -0.35, 1.35, 0.4, 2.3, 2.3, 6.0, 3.05, -1.05, 2.15, 1.6, 1.15, 0.0, 0.0, 0.0, 0.0];
+
+/// What each feature counts with vectors: `... locomo --data DIR --embedder GGUF` fits them.
+pub const WEIGHTS_WITH_VECTORS: Features =
+    [0.75, -1.3, 0.7, 0.0, 2.15, 1.6, 6.65, 2.75, -1.05, 2.1, 2.4, 1.15, 3.65, -3.0, 0.7, 0.9];
 
 /// The sum of what `features` count by `weights`.
 pub fn blend(features: &Features, weights: &Features) -> f32 {

@@ -78,6 +78,11 @@ pub(crate) fn depends_on_language(token: &Token<'_>) -> bool {
     token.kind == Kind::Word && language::by_script(token.text).is_none()
 }
 
+/// Whether `token` says nothing in a text of this language.
+pub(crate) fn is_common(token: &Token<'_>, language: Language) -> bool {
+    token.kind == Kind::Word && language.of_word(token.text).is_stop_word(&fold(token.text))
+}
+
 fn word_terms(word: &str, language: Language, take: &mut dyn FnMut(&str)) {
     if word.is_ascii() {
         let lower = fold(word);

@@ -1,0 +1,201 @@
+//! Which units could answer a query, and their features.
+
+use super::dates::Day;
+use super::index::{Entry, Index};
+use super::meaning::Meaning;
+use super::query::Query;
+use super::rank::Features;
+use super::score::{MASKED, Scores, Scratch};
+use super::top::Top;
+use super::unit::Ask;
+
+/// What a query came to, and the units worth a closer look.
+pub(super) struct Candidates<'a> {
+    index: &'a Index,
+    query: &'a Query,
+    scratch: &'a Scratch,
+    scores: Scores,
+    meaning: Option<Meaning<'a>>,
+    /// The speaker whom the query names.
+    named: Option<u16>,
+    /// Best BM25 of a unit in scope.
+    best: f32,
+    /// Which words count for `near`, and the weight of all of them.
+    telling: (u32, f32),
+}
+
+/// Most units that are looked at closely for their words, and for their meaning.
+const BY_WORDS: usize = 1_000;
+const BY_MEANING: usize = 200;
+
+impl<'a> Candidates<'a> {
+    pub(super) fn find(
+        index: &'a Index,
+        query: &'a Query,
+        ask: &Ask<'a>,
+        scratch: &'a mut Scratch,
+    ) -> Self {
+        let scores = scratch.score(index, query);
+        let scope = ask.session.map(|number| index.place_of(number));
+        let in_scope = |document: u32| {
+            let unit = index.units.get(document as usize);
+            scope.is_none_or(|place| unit.map(|unit| unit.session) == place)
+        };
+        let meaning = ask.cosines.and_then(Meaning::of);
+        let best = choose_by_words(index, scratch, &in_scope);
+        if let Some(meaning) = &meaning {
+            let mut top = Top::new(BY_MEANING);
+            meaning.each(|document, score| {
+                if in_scope(document) {
+                    top.offer((Ordered(score), document));
+                }
+            });
+            top.into_vec().into_iter().for_each(|(_, document)| scratch.choose(document));
+        }
+        let named = index.names.named(query);
+        let telling = telling(index, query, &scores.weights);
+        Self { index, query, scratch, scores, meaning, named, best, telling }
+    }
+
+    /// The numbers of the units.
+    pub(super) fn documents(&self) -> &'a [u32] {
+        &self.scratch.chosen
+    }
+
+    /// The features of a unit, in the order of [`NAMES`](super::NAMES).
+    pub(super) fn features(&self, document: u32, unit: &Entry) -> Features {
+        let around = self.around(unit);
+        let share = |by: usize| self.share(around[SIDE + by]);
+        let back = |by: usize| self.share(around[SIDE - by]);
+        let before = around[SIDE - 1].and_then(|before| self.index.units.get(before as usize));
+        let near = self.near(&around);
+        let meaning = self.meaning(Some(document));
+        let beside = around.iter().filter(|other| **other != Some(document));
+        [
+            share(0) * share(0),
+            back(1),
+            back(2),
+            share(1),
+            if before.is_some_and(|before| before.question) { back(1) } else { 0.0 },
+            self.scores.sessions.get(unit.session as usize).copied().unwrap_or(0.0),
+            near,
+            (self.index.postings.length(document).min(LENGTH_THAT_COUNTS) as f32).ln_1p() / 4.0,
+            flag(unit.question),
+            flag(self.query.asks_when && unit.tells_time),
+            unit.at_ms().map_or(0.0, |at_ms| self.query.asked.fits(Day::of(at_ms))),
+            flag(self.named == Some(unit.speaker)),
+            meaning,
+            meaning * near,
+            self.meaning(around[SIDE - 1]),
+            beside.map(|other| self.meaning(*other)).fold(0.0, f32::max),
+        ]
+    }
+
+    /// The unit amid those around it in its session.
+    fn around(&self, unit: &Entry) -> Around {
+        let session = self.index.sessions.get(unit.session as usize);
+        let units = session.map_or(&[][..], |session| &session.units);
+        std::array::from_fn(|at| {
+            let place = (unit.place as usize + at).checked_sub(SIDE);
+            place.and_then(|place| units.get(place)).copied()
+        })
+    }
+
+    /// BM25 of a unit, relative to the best.
+    fn share(&self, document: Option<u32>) -> f32 {
+        let score = document.map_or(0.0, |document| self.scratch.cell(document).score);
+        if self.best > 0.0 { score / self.best } else { 0.0 }
+    }
+
+    fn meaning(&self, document: Option<u32>) -> f32 {
+        let meaning = self.meaning.as_ref().zip(document);
+        meaning.map_or(0.0, |(meaning, document)| meaning.of_unit(document))
+    }
+
+    /// How much of the query stands in a unit or close by.
+    fn near(&self, around: &Around) -> f32 {
+        let (mut left, all) = self.telling;
+        let mut sum = 0.0;
+        for (distance, counts) in NEAR.iter().enumerate() {
+            let both = [around[SIDE - distance], around[SIDE + distance]];
+            let words = both.into_iter().flatten().map(|unit| self.scratch.cell(unit).words);
+            let mut found = words.fold(0, |all, words| all | words) & left;
+            left &= !found;
+            while found != 0 {
+                let word = found.trailing_zeros() as usize;
+                sum += counts * self.scores.weights.get(word).copied().unwrap_or(0.0);
+                found &= found - 1;
+            }
+        }
+        if all > 0.0 { sum / all } else { 0.0 }
+    }
+}
+
+/// How far around a unit is looked.
+const SIDE: usize = 3;
+type Around = [Option<u32>; 2 * SIDE + 1];
+
+/// What a word counts by how far away it stands: powers of .7.
+const NEAR: [f32; SIDE + 1] = [1.0, 0.7, 0.49, 0.343];
+
+/// Terms beyond which a longer text isn't the better answer for it.
+const LENGTH_THAT_COUNTS: u32 = 40;
+
+/// Chooses the units in scope with the most of the query's words, and those that answer them.
+/// Gives the best BM25.
+fn choose_by_words(index: &Index, scratch: &mut Scratch, in_scope: &impl Fn(u32) -> bool) -> f32 {
+    let units = scratch.touched.iter().filter(|document| in_scope(**document));
+    let mut best: Vec<_> =
+        units.map(|document| (Ordered(scratch.cell(*document).score), *document)).collect();
+    if best.len() > BY_WORDS {
+        best.select_nth_unstable_by(BY_WORDS, |a, b| b.cmp(a));
+        best.truncate(BY_WORDS);
+    }
+    for (_, document) in &best {
+        scratch.choose(*document);
+        let Some(unit) = index.units.get(*document as usize).filter(|unit| unit.question) else {
+            continue;
+        };
+        let session = index.sessions.get(unit.session as usize);
+        let answer = session.and_then(|session| session.units.get(unit.place as usize + 1));
+        if let Some(answer) = answer.filter(|answer| in_scope(**answer)) {
+            scratch.choose(*answer);
+        }
+    }
+    best.iter().map(|(score, _)| score.0).fold(0.0, f32::max)
+}
+
+/// The words of a query that tell what it is about: not a speaker's name.
+fn telling(index: &Index, query: &Query, weights: &[f32]) -> (u32, f32) {
+    let mut mask = 0;
+    let mut all = 0.0;
+    for (number, (word, weight)) in query.spelt.iter().zip(weights).enumerate().take(MASKED) {
+        if !index.names.has(word) {
+            mask |= 1 << number;
+            all += weight;
+        }
+    }
+    (mask, all)
+}
+
+/// A number in its total order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Ordered(f32);
+
+impl Eq for Ordered {}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+fn flag(yes: bool) -> f32 {
+    f32::from(u8::from(yes))
+}

@@ -1,0 +1,181 @@
+//! Names of speakers: who is meant by a query, and texts without names for the embedder.
+
+use super::query::Query;
+use super::unit::Speaker;
+use crate::text::fold;
+
+/// `text` without the names of those who speak, for an embedder: a name in a question draws in
+/// whatever addresses that person, whatever it is about. (Measured on LoCoMo: recall among the
+/// first ten by vectors alone .568 with names in the question, .626 without.)
+///
+/// A name goes where it stands as it would be written, with a capital where its script has them,
+/// as a whole or, when it has several words, by one of them; so does a genitive's `'s`. Names of
+/// one character stay.
+///
+/// ```
+/// use garret_storage::search::without_names;
+///
+/// let names = ["Ada Byron", "Will"];
+/// assert_eq!(without_names("When did Ada's bees swarm?", &names), "When did bees swarm?");
+/// assert_eq!(without_names("Will, will it rain?", &names), ", will it rain?");
+/// assert_eq!(without_names("Canada", &names), "Canada");
+/// ```
+pub fn without_names(text: &str, names: &[impl AsRef<str>]) -> String {
+    let names: Vec<String> = names
+        .iter()
+        .flat_map(|name| name.as_ref().split_whitespace())
+        .map(|word| fold(word).into_owned())
+        .filter(|word| word.chars().nth(1).is_some())
+        .collect();
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let in_word = |c: char| c.is_alphanumeric() == first.is_alphanumeric();
+        let end = rest.find(|c| !in_word(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        let written = first.is_alphanumeric() && !first.is_lowercase();
+        if written && names.contains(&fold(word).into_owned()) {
+            rest = after_genitive(after);
+            let spaced = kept.is_empty() || kept.ends_with(char::is_whitespace);
+            rest = if spaced { rest.trim_start() } else { rest };
+        } else {
+            kept.push_str(word);
+            rest = after;
+        }
+    }
+    kept.truncate(kept.trim_end().len());
+    kept
+}
+
+/// What follows the `'s` of a genitive, if `text` begins with one.
+fn after_genitive(text: &str) -> &str {
+    let rest = text.strip_prefix(['\'', '\u{2019}']).and_then(|rest| rest.strip_prefix('s'));
+    rest.filter(|rest| !rest.starts_with(char::is_alphanumeric)).unwrap_or(text)
+}
+
+/// Who speaks in an index.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// By number; the first two have none.
+    speakers: Vec<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Folded, word by word.
+    words: Vec<String>,
+    /// Units by them.
+    units: u32,
+}
+
+/// Numbers of the speakers without a name.
+pub(super) const USER: u16 = 0;
+pub(super) const ASSISTANT: u16 = 1;
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { speakers: vec![Known::default(), Known::default()] }
+    }
+}
+
+impl Names {
+    /// The number of a speaker, new or known; `None` when there are too many.
+    pub(super) fn number(&mut self, speaker: Speaker<'_>) -> Option<u16> {
+        let name = match speaker {
+            Speaker::User => return Some(USER),
+            Speaker::Assistant => return Some(ASSISTANT),
+            Speaker::Named(name) => fold(name),
+        };
+        let words: Vec<String> = name.split_whitespace().map(str::to_owned).collect();
+        let known = self.speakers.iter().skip(2).position(|known| known.words == words);
+        let number = u16::try_from(known.map_or(self.speakers.len(), |at| at + 2)).ok()?;
+        if known.is_none() {
+            self.speakers.push(Known { words, units: 0 });
+        }
+        Some(number)
+    }
+
+    /// There is one more unit by a speaker.
+    pub(super) fn spoke(&mut self, speaker: u16) {
+        if let Some(known) = self.speakers.get_mut(usize::from(speaker)) {
+            known.units += 1;
+        }
+    }
+
+    /// There is one less.
+    pub(super) fn left(&mut self, speaker: u16) {
+        if let Some(known) = self.speakers.get_mut(usize::from(speaker)) {
+            known.units = known.units.saturating_sub(1);
+        }
+    }
+
+    /// The one speaker whom a query names: by the whole name or, if nobody else has it, a word of
+    /// it.
+    pub(super) fn named(&self, query: &Query) -> Option<u16> {
+        let named = |(number, known): (u16, &Known)| {
+            let named = match number {
+                USER => query.has(&["i", "me", "my", "mine", "user"]),
+                ASSISTANT => query.has(&["you", "your", "yours", "assistant"]),
+                _ => self.names(query, known),
+            };
+            (named && known.units > 0).then_some(number)
+        };
+        let mut all = (0..).zip(&self.speakers).filter_map(named);
+        all.next().filter(|_| all.next().is_none())
+    }
+
+    fn names(&self, query: &Query, known: &Known) -> bool {
+        let words = &known.words;
+        let whole =
+            !words.is_empty() && query.folded.windows(words.len()).any(|some| some == words);
+        let own = |word: &String| {
+            let others = self.speakers.iter().filter(|other| other.words.contains(word)).count();
+            word.len() > 2 && others == 1
+        };
+        whole || words.iter().any(|word| own(word) && query.folded.contains(word))
+    }
+
+    /// Whether a folded word is a speaker's name, or part of it.
+    pub(super) fn has(&self, word: &str) -> bool {
+        let known = self.speakers.iter().filter(|known| known.units > 0);
+        known.flat_map(|known| &known.words).any(|name| name == word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::Language;
+
+    fn named(names: &[&str], query: &str) -> Option<u16> {
+        let mut known = Names::default();
+        for name in names {
+            let number = known.number(Speaker::Named(name)).unwrap();
+            known.spoke(number);
+        }
+        known.named(&Query::new(query, &[Language::English]))
+    }
+
+    #[test]
+    fn a_speaker_is_named_by_the_whole_name_or_a_word_of_their_own() {
+        let two = ["Project Manager", "Project Lead"];
+        assert_eq!(named(&two, "What did the project manager say?"), Some(2));
+        assert_eq!(named(&two, "What did the lead say?"), Some(3));
+        assert_eq!(named(&two, "What is the project about?"), None, "both have the word");
+        assert_eq!(named(&two, "Does the manager like the lead?"), None, "two are named");
+        assert_eq!(named(&["Ada"], "What does Ada's brother do?"), Some(2));
+        assert_eq!(named(&["Ada"], "Is Canada cold?"), None);
+    }
+
+    #[test]
+    fn whoever_left_is_not_named() {
+        let mut names = Names::default();
+        let ada = names.number(Speaker::Named("Ada")).unwrap();
+        names.spoke(ada);
+        let query = Query::new("Ada", &[]);
+        assert_eq!(names.named(&query), Some(ada));
+        names.left(ada);
+        assert_eq!(names.named(&query), None);
+        assert!(!names.has("ada"));
+    }
+}

@@ -1,0 +1,56 @@
+//! What the index needs to know of a text.
+
+use std::collections::HashMap;
+
+use super::dates::{Day, is_time_word};
+use super::unit::{Speaker, Unit};
+use crate::text::{Kind, Language, terms, tokens};
+
+/// A unit, read.
+pub(super) struct Reading {
+    pub(super) counts: HashMap<String, u32>,
+    /// Terms, those aside that are there for exact queries alone.
+    pub(super) length: u32,
+    pub(super) language: u8,
+    /// Ends with a question mark.
+    pub(super) question: bool,
+    /// Tells a time.
+    pub(super) tells_time: bool,
+}
+
+impl Reading {
+    pub(super) fn of(unit: &Unit<'_>) -> Self {
+        let language = Language::detect(unit.text);
+        let mut reading = Self {
+            counts: HashMap::new(),
+            length: 0,
+            language: language as u8,
+            question: unit.text.trim_end().ends_with(['?', '\u{ff1f}', '\u{61f}', '\u{37e}']),
+            tells_time: false,
+        };
+        if let Some(at_ms) = unit.at_ms {
+            reading.take(&Day::of(at_ms).words(), Language::English);
+        }
+        if let Speaker::Named(name) = unit.speaker {
+            reading.take(name, language);
+        }
+        // A date before the text tells no time of what the text is about.
+        reading.tells_time = false;
+        reading.take(unit.text, language);
+        reading
+    }
+
+    fn take(&mut self, text: &str, language: Language) {
+        tokens(text, &mut |token| {
+            self.tells_time = self.tells_time || is_time_word(&token);
+            let counted = matches!(token.kind, Kind::Word | Kind::Gram | Kind::Number);
+            terms(&token, language, &mut |term| {
+                self.length = self.length.saturating_add(u32::from(counted));
+                match self.counts.get_mut(term) {
+                    Some(count) => *count = count.saturating_add(1),
+                    None => drop(self.counts.insert(term.to_owned(), 1)),
+                }
+            });
+        });
+    }
+}

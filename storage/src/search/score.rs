@@ -1,0 +1,110 @@
+//! What each document and each session has of a query: one walk over the postings of its words.
+
+use super::index::Index;
+use super::query::Query;
+use crate::postings::{idf, mean, saturated};
+
+/// Room to work in, kept from search to search.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    /// By number of the document.
+    cells: Vec<Cell>,
+    /// Documents that have a word.
+    pub(super) touched: Vec<u32>,
+    /// How often a word is in each session.
+    counts: Vec<u32>,
+    /// Documents to be looked at closely, each once.
+    pub(super) chosen: Vec<u32>,
+}
+
+/// What a document has of the query.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Cell {
+    /// BM25.
+    pub(super) score: f32,
+    /// Which of the first [`MASKED`] words, a bit for each; [`CHOSEN`] beside them.
+    pub(super) words: u32,
+}
+
+/// Words of a query that are told apart in [`Cell::words`].
+pub(super) const MASKED: usize = 31;
+/// The document is among those chosen.
+const CHOSEN: u32 = 1 << MASKED;
+
+/// What a query comes to before any unit is looked at.
+#[derive(Debug, Default)]
+pub(super) struct Scores {
+    /// BM25 of each session, relative to the best.
+    pub(super) sessions: Vec<f32>,
+    /// The weight of each word of the query.
+    pub(super) weights: Vec<f32>,
+}
+
+impl Scratch {
+    pub(super) fn cell(&self, document: u32) -> Cell {
+        self.cells.get(document as usize).copied().unwrap_or_default()
+    }
+
+    /// Marks a document as chosen, if it isn't yet.
+    pub(super) fn choose(&mut self, document: u32) {
+        let Some(cell) = self.cells.get_mut(document as usize) else { return };
+        if cell.words & CHOSEN == 0 {
+            cell.words |= CHOSEN;
+            self.chosen.push(document);
+        }
+    }
+
+    /// Walks over the postings of `query`.
+    pub(super) fn score(&mut self, index: &Index, query: &Query) -> Scores {
+        self.cells.resize(index.len(), Cell::default());
+        self.counts.resize(index.sessions.len(), 0);
+        let weights = index.postings.weights(&query.words);
+        let total = index.sessions.iter().map(|session| session.length).sum();
+        let mean = mean(total, index.sessions.len());
+        let mut sessions = vec![0.0_f32; index.sessions.len()];
+        let mut held = Vec::new();
+        for (number, (word, weight)) in query.words.iter().zip(&weights).enumerate() {
+            let bit = if number < MASKED { 1 << number } else { 0 };
+            index.postings.each(word, *weight, |(document, count), gain| {
+                self.add(document, bit, gain);
+                let session = index.units.get(document as usize).map_or(0, |unit| unit.session);
+                if let Some(sum) = self.counts.get_mut(session as usize) {
+                    if *sum == 0 {
+                        held.push(session);
+                    }
+                    *sum = sum.saturating_add(count);
+                }
+            });
+            let idf = idf(index.sessions.len() as u32, held.len() as u32);
+            for place in held.drain(..) {
+                let place = place as usize;
+                let length = u32::try_from(index.sessions[place].length).unwrap_or(u32::MAX);
+                let count = std::mem::take(&mut self.counts[place]);
+                sessions[place] += idf * saturated(count, length, mean);
+            }
+        }
+        let best = sessions.iter().copied().fold(0.0, f32::max);
+        if best > 0.0 {
+            sessions.iter_mut().for_each(|score| *score /= best);
+        }
+        Scores { sessions, weights }
+    }
+
+    fn add(&mut self, document: u32, bit: u32, gain: f32) {
+        let Some(cell) = self.cells.get_mut(document as usize) else { return };
+        if cell.score == 0.0 {
+            self.touched.push(document);
+        }
+        cell.score += gain;
+        cell.words |= bit;
+    }
+
+    /// Makes it as good as new.
+    pub(super) fn clear(&mut self) {
+        for document in self.touched.drain(..).chain(self.chosen.drain(..)) {
+            if let Some(cell) = self.cells.get_mut(document as usize) {
+                *cell = Cell::default();
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What is put into an index, and what comes out.
+
+use std::cmp::Ordering;
+
+use super::rank::Features;
+
+/// Something said by one speaker.
+#[derive(Clone, Copy, Debug)]
+pub struct Unit<'a> {
+    /// The session it is in, by number.
+    pub session: u64,
+    /// The turn of that session.
+    pub turn: u64,
+    /// Who said it; a turn has at most one unit of a speaker.
+    pub speaker: Speaker<'a>,
+    /// When, in milliseconds since 1970, where the clock could be trusted.
+    pub at_ms: Option<i64>,
+    /// What.
+    pub text: &'a str,
+}
+
+/// Who said something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Speaker<'a> {
+    /// Whoever asks; a query names them by "I" or "my".
+    User,
+    /// Whoever answers; a query names them by "you" or "your".
+    Assistant,
+    /// Somebody with a name, which belongs to what can be found.
+    Named(&'a str),
+}
+
+/// What is asked of an index.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask<'a> {
+    /// Any text.
+    pub query: &'a str,
+    /// Search this session alone.
+    pub session: Option<u64>,
+    /// Most units to give.
+    pub k: usize,
+    /// Where there is an embedder: the cosine of the query's vector and each unit's, by the number
+    /// of the unit ([`Index::add`](super::Index::add) gives it); NaN, or nothing beyond the end of
+    /// the slice, for a unit without a vector.
+    pub cosines: Option<&'a [f32]>,
+}
+
+impl<'a> Ask<'a> {
+    /// Asks all sessions by words alone.
+    pub const fn new(query: &'a str, k: usize) -> Self {
+        Self { query, session: None, k, cosines: None }
+    }
+}
+
+/// A unit found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ranked {
+    /// Its session, by number.
+    pub session: u64,
+    /// Its turn.
+    pub turn: u64,
+    /// Its speaker, counted in the order of appearance; the user is 0, the assistant 1.
+    pub speaker: u16,
+    /// When it was said.
+    pub at_ms: Option<i64>,
+    /// What it is worth for the query.
+    pub score: f32,
+    /// What that is made of, each feature times its weight.
+    pub parts: Features,
+}
+
+impl Eq for Ranked {}
+
+impl Ord for Ranked {
+    /// By score, then by age, the newest last; at the end by what never changes.
+    fn cmp(&self, other: &Self) -> Ordering {
+        let rest = |ranked: &Self| (ranked.at_ms, ranked.session, ranked.turn, ranked.speaker);
+        self.score.total_cmp(&other.score).then_with(|| rest(self).cmp(&rest(other)))
+    }
+}
+
+impl PartialOrd for Ranked {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
