@@ -38,6 +38,11 @@ impl Link {
         })
     }
 
+    /// What it reads and writes.
+    pub(crate) fn medium(&self) -> Arc<dyn Medium> {
+        self.medium.clone()
+    }
+
     /// Performs what was staged, in its order.
     ///
     /// After an error the database must be opened anew: what of it the medium holds isn't known.

@@ -91,10 +91,10 @@ fn write(offset: u64, bytes: &[u8]) -> Operation {
 }
 
 /// First bytes of a file whose creation isn't finished.
-const MARK: [u8; 9] = *b"GarretNEW";
+pub(crate) const MARK: [u8; 9] = *b"GarretNEW";
 const MARK_LEN: u64 = 9;
 /// First bytes of a redb database.
-const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
+pub(crate) const MAGIC: [u8; 9] = *b"redb\x1a\x0a\xa9\x0d\x0a";
 
 /// A medium without room; the stage on it is all there is.
 struct Nothing;

@@ -229,7 +229,7 @@ impl Fault {
 }
 
 /// What an error calls a page that the database found wrong.
-const PAGE: &str = "page of the database";
+pub(crate) const PAGE: &str = "page of the database";
 
 impl From<Fault> for WriteError {
     fn from(fault: Fault) -> Self {

@@ -51,6 +51,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod bundle;
 mod create;
 mod error;
 pub mod facts;
@@ -63,14 +64,18 @@ mod part;
 mod postings;
 mod read;
 mod record;
+mod rewrite;
 pub mod search;
+mod stats;
 mod store;
 mod table;
 pub mod text;
 pub mod vectors;
+mod verify;
 mod view;
 mod write;
 
+pub use bundle::{Backup, BackupError};
 pub use error::{OpenError, ReadError, WriteError};
 pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
@@ -79,5 +84,7 @@ pub use facts::{
 pub use import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
 pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
 pub use part::Part;
+pub use stats::{FactStats, Stats};
 pub use store::{MAX_BYTES, Store};
+pub use verify::{Checked, Problem, Report};
 pub use view::{DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};

@@ -138,7 +138,7 @@ impl Open {
 
 /// Drops a database without its last commit. That would save what each fold saves anyway, and move
 /// what waits into the file; in a damaged file it can panic twice, which ends the process.
-fn discard(database: Database) {
+pub(crate) fn discard(database: Database) {
     // It is left out while a panic unwinds: so one does, without a message.
     let unwound = catch_unwind(AssertUnwindSafe(|| {
         let _dropped = database;

@@ -23,6 +23,10 @@ pub enum Part {
 }
 
 impl Part {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Records, Self::Journal, Self::Coarse, Self::Full, Self::Index];
+
     /// What its file's name ends with, after the dot.
     pub const fn extension(self) -> &'static str {
         match self {

@@ -118,6 +118,18 @@ impl Store {
         self.slot().records.len().map_err(ReadError::Medium)
     }
 
+    /// The length of a part's file in bytes, if it is there.
+    pub(crate) fn part_len(&self, part: Part) -> Result<Option<u64>, MediumError> {
+        if !self.media.has(part) || !self.media.exists(part) {
+            return Ok(None);
+        }
+        match self.media.open(part) {
+            // A medium that doesn't give this part.
+            Err(MediumError::Denied) if self.path.is_none() => Ok(None),
+            medium => medium?.len().map(|len| Some(len).filter(|len| *len > 0)),
+        }
+    }
+
     fn connect(namespace: &str, records: Arc<dyn Medium>, media: Media) -> Result<Self, OpenError> {
         let media = Arc::new(media);
         let open =

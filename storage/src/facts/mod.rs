@@ -20,17 +20,17 @@ mod close;
 mod error;
 mod ground;
 mod id;
-mod key;
-mod lane;
+pub(crate) mod key;
+pub(crate) mod lane;
 mod op;
 mod read;
-mod record;
+pub(crate) mod record;
 mod salience;
 mod store;
-mod table;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-mod timeline;
+pub(crate) mod timeline;
 mod view;
 mod write;
 

@@ -114,6 +114,18 @@ impl Journal {
         Ok((journal, replay))
     }
 
+    /// Reads the medium's journal again: the writes that follow the records there. They are the
+    /// ones that this journal holds if their last is its [last](Self::last).
+    pub(crate) fn again(&self) -> Result<(Position, Replay), Unusable> {
+        let (journal, replay) = Self::open(&self.media, &self.namespace, self.folded, self.ready)?;
+        Ok((journal.last, replay))
+    }
+
+    /// The last write that is among the records on the medium.
+    pub(crate) fn last_folded(&self) -> Position {
+        self.folded
+    }
+
     /// Writes that aren't among the records on the medium.
     pub(crate) fn pending(&self) -> u64 {
         self.last.seq - self.folded.seq

@@ -4,6 +4,7 @@
 // Clippy allows these in test functions, but not in what they call.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod bundle;
 mod crash;
 mod damage;
 mod facts;
@@ -23,3 +24,4 @@ mod search;
 mod vectors;
 mod vectors_crash;
 mod vectors_store;
+mod verify;

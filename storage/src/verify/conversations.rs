@@ -1,0 +1,151 @@
+//! Sessions, turns, replies and receipts.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use redb::{ReadTransaction, ReadableTable as _};
+use sha2::{Digest as _, Sha256};
+
+use super::readable;
+use super::report::{Advice, Report};
+use crate::error::Fault;
+use crate::record::{ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name, unseal};
+use crate::table::{META, RECEIPTS, REPLIES, SESSIONS, TURNS, counter, key, seq_of, session_of};
+
+/// Every session's record, and the counters behind them.
+pub(super) fn sessions(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    let (mut numbers, mut ranks) = (BTreeMap::new(), BTreeSet::new());
+    for entry in transaction.open_table(SESSIONS)?.iter()? {
+        let (id, bytes) = entry?;
+        report.checked.sessions += 1;
+        let record = SessionRecord::read(id.value(), bytes.value());
+        let Some(record) = readable(record, Advice::Session, report)? else { continue };
+        let name = session_name(&record.id);
+        if !ranks.insert(record.activity) {
+            report.add("session record (its rank is another's)", &*name, Advice::Restore);
+        }
+        match numbers.entry(record.number) {
+            Entry::Vacant(free) => drop(free.insert(record.id.clone())),
+            Entry::Occupied(taken) => {
+                let what = format!("session record (it has the number of `{}`)", taken.get());
+                report.add(what, name, Advice::Restore);
+            }
+        }
+        readable(record.into_info(), Advice::Session, report)?;
+    }
+    let highest = |highest: Option<u64>| highest.unwrap_or(0);
+    let meta = transaction.open_table(META)?;
+    let next = counter(meta.get(key::NEXT_SESSION)?, key::NEXT_SESSION);
+    let number = numbers.last_key_value().map(|(number, _)| *number);
+    if readable(next, Advice::Restore, report)?.is_some_and(|next| next <= highest(number)) {
+        again(key::NEXT_SESSION, report);
+    }
+    let rank = counter(meta.get(key::ACTIVITY)?, key::ACTIVITY);
+    if readable(rank, Advice::Restore, report)?
+        .is_some_and(|rank| rank < highest(ranks.last().copied()))
+    {
+        again(key::ACTIVITY, report);
+    }
+    Ok(())
+}
+
+fn again(counter: &str, report: &mut Report) {
+    let what = "table `meta` (it would give a number again)";
+    report.add(what, format!("`{counter}`"), Advice::Restore);
+}
+
+/// Every turn's records, and whether each session has the turns that it counts.
+pub(super) fn turns(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    let mut counts = Counts::load(transaction)?;
+    let turns = transaction.open_table(TURNS)?;
+    let (replies, receipts) = (transaction.open_table(REPLIES)?, transaction.open_table(RECEIPTS)?);
+    for entry in turns.iter()? {
+        let (key, bytes) = entry?;
+        report.checked.turns += 1;
+        let (session, seq) = (session_of(key.value()), seq_of(key.value()));
+        counts.count(session, seq, report);
+        let view = TurnRecord::view(session, seq, bytes.value());
+        let Some(view) = readable(view, Advice::Restore, report)? else { continue };
+        if <[u8; 32]>::from(Sha256::digest(view.user)) != *view.content_hash {
+            let what = "turn record (its hash isn't that of its text)";
+            report.add(what, turn_name(session, seq), Advice::Restore);
+        }
+    }
+    for entry in replies.iter()? {
+        let (key, bytes) = entry?;
+        report.checked.replies += 1;
+        let (session, seq) = (session_of(key.value()), seq_of(key.value()));
+        readable(ReplyRecord::view(session, seq, bytes.value()), Advice::Restore, report)?;
+        if turns.get(key.value())?.is_none() {
+            report.add("reply record (without a turn)", turn_name(session, seq), Advice::Restore);
+        }
+        if receipts.get(key.value())?.is_none() {
+            report.add("receipt (missing)", turn_name(session, seq), Advice::Restore);
+        }
+    }
+    for entry in receipts.iter()? {
+        let (key, bytes) = entry?;
+        let name = || turn_name(session_of(key.value()), seq_of(key.value()));
+        if unseal(bytes.value()).is_none() {
+            report.add("receipt", name(), Advice::Restore);
+        }
+        if replies.get(key.value())?.is_none() {
+            report.add("receipt (without a reply)", name(), Advice::Restore);
+        }
+    }
+    counts.finish(report);
+    Ok(())
+}
+
+/// How many turns each session has and should have.
+struct Counts {
+    sessions: BTreeMap<u64, Count>,
+    /// Numbers that no readable session has, but turns do.
+    unknown: BTreeSet<u64>,
+}
+
+struct Count {
+    id: String,
+    turns: u64,
+    found: u64,
+}
+
+impl Counts {
+    fn load(transaction: &ReadTransaction) -> Result<Self, Fault> {
+        let mut sessions = BTreeMap::new();
+        for entry in transaction.open_table(SESSIONS)?.iter()? {
+            let (id, bytes) = entry?;
+            // What is wrong with the others was reported before.
+            if let Ok(record) = SessionRecord::read(id.value(), bytes.value()) {
+                let count = Count { id: record.id, turns: record.turns, found: 0 };
+                sessions.insert(record.number, count);
+            }
+        }
+        Ok(Self { sessions, unknown: BTreeSet::new() })
+    }
+
+    fn count(&mut self, session: u64, seq: u64, report: &mut Report) {
+        let Some(count) = self.sessions.get_mut(&session) else {
+            if self.unknown.insert(session) {
+                let key = format!("session number {session}");
+                report.add("turn records (no readable session has them)", key, Advice::Restore);
+            }
+            return;
+        };
+        if seq == 0 || seq > count.turns {
+            let what = "turn record (beyond its session's count)";
+            report.add(what, turn_name(session, seq), Advice::Restore);
+        } else {
+            count.found += 1;
+        }
+    }
+
+    fn finish(self, report: &mut Report) {
+        for Count { id, turns, found } in self.sessions.into_values() {
+            if found != turns {
+                let what = format!("session record (it counts {turns} turns, {found} are there)");
+                report.add(what, session_name(&id), Advice::Restore);
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Whether everything in a namespace is as it should be.
+//!
+//! Each part is read through a snapshot of its own, so that others can write meanwhile, and row by
+//! row. Memory is needed for a few numbers of each session, and of each fact that gave its place to
+//! an older one.
+
+mod conversations;
+mod facts;
+mod files;
+mod references;
+mod report;
+
+use std::sync::Arc;
+
+use garret_core::medium::MediumError;
+use redb::{ReadTransaction, ReadableDatabase as _};
+
+use crate::backend::Link;
+use crate::error::{Fault, PAGE, ReadError};
+use crate::open::{Open, contain, explain};
+use crate::store::Store;
+use report::Advice;
+
+pub use report::{Checked, Problem, Report};
+
+impl Store {
+    /// Looks at everything: each page, each record's check, whether the tables agree with each
+    /// other, whether facts are in order, and whether the journal follows the records. It changes
+    /// nothing. Damage is reported, never an error.
+    ///
+    /// Reading all pages of the file, at first, makes others wait; the rest doesn't.
+    ///
+    /// # Errors
+    /// [`ReadError::Medium`] when the device doesn't answer.
+    pub fn verify(&self) -> Result<Report, ReadError> {
+        let mut report = Report::default();
+        type Section = fn(&ReadTransaction, &mut Report) -> Result<(), Fault>;
+        let sections: [(&str, Section); 6] = [
+            ("sessions", conversations::sessions),
+            ("turns and replies", conversations::turns),
+            ("facts", facts::facts),
+            ("slots of facts", facts::slots),
+            ("tables that lead to facts", references::of_facts),
+            ("entities and links", references::of_entities),
+        ];
+        self.files(&mut report)?;
+        for (name, check) in sections {
+            self.section(name, check, &mut report)?;
+        }
+        Ok(report)
+    }
+
+    fn files(&self, report: &mut Report) -> Result<(), ReadError> {
+        type Section = fn(&mut Open, &mut Report) -> Result<(), Fault>;
+        let sections: [(&str, Section); 2] =
+            [("file of the records", files::pages), ("journal", files::journal)];
+        for (name, check) in sections {
+            let done = self.reading(|open| check(open, report).map(Ok));
+            note(name, done, report)?;
+        }
+        Ok(())
+    }
+
+    /// One part of the check, by what a snapshot shows.
+    fn section(
+        &self,
+        name: &str,
+        check: impl FnOnce(&ReadTransaction, &mut Report) -> Result<(), Fault>,
+        report: &mut Report,
+    ) -> Result<(), ReadError> {
+        let snapshot: Result<(ReadTransaction, Arc<Link>), _> =
+            self.reading(|open| Ok(Ok((open.database.begin_read()?, open.link.clone()))));
+        let (transaction, link) = match snapshot {
+            Ok(snapshot) => snapshot,
+            Err(error) => return note(name, Err(error), report),
+        };
+        let done = contain(|| check(&transaction, report)).map_err(|fault| explain(fault, &link));
+        drop(transaction);
+        match done {
+            Err(fault) if fault.is_fatal(false) => {
+                // What panicked can't be used for the next part; the store opens it anew.
+                let failed: Result<(), _> = self.reading(|_| Err(fault));
+                note(name, failed, report)
+            }
+            done => note(name, done.map_err(ReadError::from), report),
+        }
+    }
+}
+
+/// Takes damage into the report; what is left is a device that doesn't answer.
+fn note(name: &str, done: Result<(), ReadError>, report: &mut Report) -> Result<(), ReadError> {
+    match done {
+        Ok(()) => {}
+        // A file that was cut short.
+        Err(ReadError::Medium(error @ MediumError::OutOfRange)) => {
+            report.add(format!("{name} (can't be read)"), error.to_string(), Advice::Restore);
+        }
+        Err(ReadError::Damaged { what: PAGE, key }) => {
+            report.add(format!("{name} (a page of the database is wrong)"), key, Advice::Restore);
+        }
+        Err(ReadError::Damaged { what, key }) => report.add(what, key, Advice::Restore),
+        Err(ReadError::Engine(why)) => {
+            report.add(format!("{name} (can't be read)"), why, Advice::Restore);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// What was read, unless it is damaged, which is reported.
+fn readable<T>(
+    read: Result<T, Fault>,
+    advice: Advice,
+    report: &mut Report,
+) -> Result<Option<T>, Fault> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Fault::Damaged { what, key }) => {
+            report.add(what, key, advice);
+            Ok(None)
+        }
+        Err(fault) => Err(fault),
+    }
+}

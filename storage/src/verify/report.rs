@@ -1,0 +1,94 @@
+//! What came of a check.
+
+use std::fmt;
+
+/// What [`Store::verify`](crate::Store::verify) found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Report {
+    /// What is wrong, in the order in which it was found; the first [`Report::MOST`].
+    pub problems: Vec<Problem>,
+    /// Problems beyond those.
+    pub unlisted: u64,
+    /// What was looked at.
+    pub checked: Checked,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Problem {
+    /// What is wrong, such as `turn record (missing)`.
+    pub what: String,
+    /// With what, such as `turn 3 of session number 1`.
+    pub key: String,
+    /// What to do about it.
+    pub advice: &'static str,
+}
+
+/// How much was looked at, of each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checked {
+    /// Sessions.
+    pub sessions: u64,
+    /// Turns.
+    pub turns: u64,
+    /// Replies and their receipts.
+    pub replies: u64,
+    /// Facts.
+    pub facts: u64,
+    /// Entities.
+    pub entities: u64,
+    /// Rows of the tables that lead to facts and entities, and of links.
+    pub references: u64,
+    /// Writes that wait in the journal.
+    pub pending: u64,
+    /// Messages whose words were looked for in the index of the search; 0 before the first search.
+    pub indexed: u64,
+}
+
+impl Report {
+    /// Most problems that are listed.
+    pub const MOST: usize = 1_000;
+
+    /// Whether nothing is wrong.
+    pub fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    pub(super) fn add(&mut self, what: impl Into<String>, key: impl Into<String>, advice: Advice) {
+        if self.problems.len() < Self::MOST {
+            let (what, key) = (what.into(), key.into());
+            self.problems.push(Problem { what, key, advice: advice.text() });
+        } else {
+            self.unlisted += 1;
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}: {}", self.what, self.key, self.advice)
+    }
+}
+
+/// What can be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advice {
+    /// Something that was stored is gone or wrong.
+    Restore,
+    /// A session as a whole.
+    Session,
+}
+
+impl Advice {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Restore => "copy the store, check the disk, restore a backup",
+            Self::Session => {
+                "copy the store, check the disk, restore a backup, or delete the session"
+            }
+        }
+    }
+}
