@@ -34,6 +34,9 @@
 //!
 //! [`Store::search`] finds what was said by its words; see [`search`] for how.
 //!
+//! [`Store::stats`] counts what there is, [`Store::verify`] checks all of it, and [`Store::backup`]
+//! copies it while it is in use.
+//!
 //! What holds, and is tested by cutting the power at every moment of a workload: an acknowledged
 //! write is there afterwards; one that was under way is there whole or not at all.
 //!

@@ -15,7 +15,6 @@
 //! Limits: facts about one subject don't extend to others; a subject is known by its name and type
 //! alone; a retracted fact leaves a gap, it doesn't bring back the one before it.
 
-mod check;
 mod close;
 mod error;
 mod ground;
@@ -23,7 +22,7 @@ mod id;
 pub(crate) mod key;
 pub(crate) mod lane;
 mod op;
-mod read;
+pub(crate) mod read;
 pub(crate) mod record;
 mod salience;
 mod store;

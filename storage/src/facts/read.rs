@@ -227,7 +227,7 @@ pub(crate) fn usage(transaction: &ReadTransaction, FactId(id): FactId) -> Result
 }
 
 /// A table, unless the store is from before there were facts.
-pub(super) fn open<K: redb::Key + 'static, V: redb::Value + 'static>(
+pub(crate) fn open<K: redb::Key + 'static, V: redb::Value + 'static>(
     transaction: &ReadTransaction,
     table: redb::TableDefinition<'_, K, V>,
 ) -> Result<Option<ReadOnlyTable<K, V>>, Fault> {

@@ -4,7 +4,6 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
 use redb::{ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 
-use super::check::check;
 use super::id::{EntityId, FactId};
 use super::op::{Draft, FactOp};
 use super::read;
@@ -211,7 +210,7 @@ impl Store {
     /// # Errors
     /// [`ReadError`].
     pub fn check_facts(&self) -> Result<Vec<String>, ReadError> {
-        self.snapshot(check)
+        self.snapshot(crate::verify::check_facts)
     }
 
     fn number_of(&self, id: &SessionId) -> Result<u64, ReadError> {

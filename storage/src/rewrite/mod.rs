@@ -20,7 +20,7 @@ use crate::error::Fault;
 use crate::facts::table as facts;
 use crate::journal::frame::Position;
 use crate::open::{builder, contain};
-use crate::table::{META, RECEIPTS, REPLIES, SESSIONS, TURNS, key};
+use crate::table::{IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, key};
 
 /// The records as they were at one moment, and the last write among them.
 pub(crate) struct Snapshot {
@@ -93,6 +93,8 @@ fn copy(from: &ReadTransaction, to: &WriteTransaction) -> Result<u64, Fault> {
     copy.table(TURNS)?;
     copy.table(REPLIES)?;
     copy.table(RECEIPTS)?;
+    copy.table(SPEAKERS)?;
+    copy.table(IMPORTED)?;
     copy.table(facts::FACTS)?;
     copy.table(facts::SLOTS)?;
     copy.table(facts::HEIRS)?;

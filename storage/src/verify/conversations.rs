@@ -10,7 +10,10 @@ use super::readable;
 use super::report::{Advice, Report};
 use crate::error::Fault;
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name, unseal};
-use crate::table::{META, RECEIPTS, REPLIES, SESSIONS, TURNS, counter, key, seq_of, session_of};
+use crate::table::{
+    IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, counter, key, seq_of, session_of,
+    turn_key,
+};
 
 /// Every session's record, and the counters behind them.
 pub(super) fn sessions(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
@@ -94,6 +97,33 @@ pub(super) fn turns(transaction: &ReadTransaction, report: &mut Report) -> Resul
         }
     }
     counts.finish(report);
+    Ok(())
+}
+
+/// Who said imported turns, and what imports called them.
+pub(super) fn imported(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    let turns = transaction.open_table(TURNS)?;
+    for entry in transaction.open_table(SPEAKERS)?.iter()? {
+        let (key, bytes) = entry?;
+        report.checked.references += 1;
+        let name = || turn_name(session_of(key.value()), seq_of(key.value()));
+        if unseal(bytes.value()).is_none_or(|name| std::str::from_utf8(name).is_err()) {
+            report.add("speaker", name(), Advice::Restore);
+        }
+        if turns.get(key.value())?.is_none() {
+            report.add("speaker (without a turn)", name(), Advice::Restore);
+        }
+    }
+    for entry in transaction.open_table(IMPORTED)?.iter()? {
+        let (key, seq) = entry?;
+        report.checked.references += 1;
+        let [a, b, c, d, e, f, g, h, ..] = *key.value();
+        let session = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        let seq = u64::from_be_bytes(*seq.value());
+        if turns.get(&turn_key(session, seq))?.is_none() {
+            report.add("import (without a turn)", turn_name(session, seq), Advice::Restore);
+        }
+    }
     Ok(())
 }
 

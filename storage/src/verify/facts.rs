@@ -3,29 +3,18 @@
 use std::collections::HashSet;
 
 use redb::Value;
-use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable as _, TableDefinition, TableError};
+use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
 use super::readable;
 use super::report::{Advice, Report};
 use crate::error::Fault;
-use crate::facts::lane::{lane_of_record, load};
+use crate::facts::lane::{heir_key_of, lane_of_record, load, slot_key};
+use crate::facts::read::open as table;
 use crate::facts::record::{FactRecord, fact_name};
 use crate::facts::table::{
-    ENTITIES, FACTS, HEIRS, IdKey, LaneKey, SLOT_KEY, SLOTS, SOURCES, heir_key, key, lane_of,
-    last_id, source_key,
+    ENTITIES, FACTS, HEIRS, IdKey, LaneKey, SLOT_KEY, SLOTS, SOURCES, key, last_id, source_key,
 };
 use crate::table::META;
-
-/// A table, if it was ever written to.
-pub(super) fn table<K: Key + 'static, V: Value + 'static>(
-    transaction: &ReadTransaction,
-    table: TableDefinition<'static, K, V>,
-) -> Result<Option<ReadOnlyTable<K, V>>, Fault> {
-    match transaction.open_table(table) {
-        Err(TableError::TableDoesNotExist(_)) => Ok(None),
-        table => Ok(Some(table?)),
-    }
-}
 
 /// Whether a table has a key; one that isn't there has none.
 pub(super) fn has<K: Key + 'static, V: Value + 'static>(
@@ -60,8 +49,7 @@ pub(super) fn facts(transaction: &ReadTransaction, report: &mut Report) -> Resul
             continue;
         }
         let fact = FactRecord::read(id, bytes.value())?;
-        let never = fact.valid_to == fact.valid_at;
-        if !has(&slots, &lane_of_record(&fact).fact(never, fact.valid_at, id))? {
+        if !has(&slots, &slot_key(&fact))? {
             wrong(id, "the table of slots doesn't have it", report);
         }
         if fact.session != 0 && !has(&sources, &source_key(fact.session, fact.turn, id))? {
@@ -70,8 +58,8 @@ pub(super) fn facts(transaction: &ReadTransaction, report: &mut Report) -> Resul
         if fact.subject != 0 && !has(&entities, &fact.subject.to_be_bytes())? {
             wrong(id, &format!("it is about e{}, which isn't there", fact.subject), report);
         }
-        if fact.superseded_by != 0 {
-            if !has(&heirs, &heir_key(fact.superseded_by, id))? {
+        if let Some(key) = heir_key_of(&fact) {
+            if !has(&heirs, &key)? {
                 wrong(id, "the table of successors doesn't have it", report);
             }
             chains.check(&fact, report)?;
@@ -175,13 +163,12 @@ pub(super) fn slots(transaction: &ReadTransaction, report: &mut Report) -> Resul
         let key: &[u8; SLOT_KEY] = key.value();
         let id = last_id(key);
         let Some(fact) = fact(&facts, id, "table of slots", report)? else { continue };
-        let never = fact.valid_to == fact.valid_at;
         let lane = lane_of_record(&fact);
-        if lane.fact(never, fact.valid_at, id) != *key {
+        if slot_key(&fact) != *key {
             wrong(id, "the table of slots has it in another place", report);
             continue;
         }
-        if never {
+        if fact.valid_to == fact.valid_at {
             continue;
         }
         if let Some((_, before)) =
@@ -189,7 +176,6 @@ pub(super) fn slots(transaction: &ReadTransaction, report: &mut Report) -> Resul
         {
             wrong(id, &format!("f{} is true at the same time", before.id), report);
         }
-        debug_assert!(lane == lane_of(key));
         before = Some((lane, fact));
     }
     Ok(())

@@ -23,6 +23,24 @@ use report::Advice;
 
 pub use report::{Checked, Problem, Report};
 
+/// A part of the check that needs a snapshot.
+type Section = fn(&ReadTransaction, &mut Report) -> Result<(), Fault>;
+
+const OF_FACTS: [(&str, Section); 4] = [
+    ("facts", facts::facts),
+    ("slots of facts", facts::slots),
+    ("tables that lead to facts", references::of_facts),
+    ("entities and links", references::of_entities),
+];
+
+/// What is wrong with facts and all that belongs to them, in words.
+pub(crate) fn check_facts(transaction: &ReadTransaction) -> Result<Vec<String>, Fault> {
+    let mut report = Report::default();
+    OF_FACTS.iter().try_for_each(|(_, check)| check(transaction, &mut report))?;
+    let problems = report.problems.into_iter();
+    Ok(problems.map(|problem| format!("{}, {}", problem.what, problem.key)).collect())
+}
+
 impl Store {
     /// Looks at everything: each page, each record's check, whether the tables agree with each
     /// other, whether facts are in order, and whether the journal follows the records. It changes
@@ -34,17 +52,13 @@ impl Store {
     /// [`ReadError::Medium`] when the device doesn't answer.
     pub fn verify(&self) -> Result<Report, ReadError> {
         let mut report = Report::default();
-        type Section = fn(&ReadTransaction, &mut Report) -> Result<(), Fault>;
-        let sections: [(&str, Section); 6] = [
+        let conversations: [(&str, Section); 3] = [
             ("sessions", conversations::sessions),
             ("turns and replies", conversations::turns),
-            ("facts", facts::facts),
-            ("slots of facts", facts::slots),
-            ("tables that lead to facts", references::of_facts),
-            ("entities and links", references::of_entities),
+            ("speakers and imports", conversations::imported),
         ];
         self.files(&mut report)?;
-        for (name, check) in sections {
+        for (name, check) in conversations.into_iter().chain(OF_FACTS) {
             self.section(name, check, &mut report)?;
         }
         Ok(report)

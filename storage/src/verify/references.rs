@@ -2,11 +2,13 @@
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
-use super::facts::{counter, fact, has, table, wrong};
+use super::facts::{counter, fact, has, wrong};
 use super::readable;
 use super::report::{Advice, Report};
 use crate::error::Fault;
 use crate::facts::key::name_key;
+use crate::facts::lane::heir_key_of;
+use crate::facts::read::open as table;
 use crate::facts::record::{EntityRecord, UsageRecord};
 use crate::facts::table::{
     Direction, ENTITIES, FACTS, HEIRS, IdKey, LINKS, NAMES, SOURCES, USAGE, key, kind_byte,
@@ -22,10 +24,10 @@ pub(super) fn of_facts(transaction: &ReadTransaction, report: &mut Report) -> Re
         for entry in heirs.iter()? {
             let (key, _) = entry?;
             report.checked.references += 1;
-            let (heir, id) = (session_of(key.value()), last_id(key.value()));
+            let id = last_id(key.value());
             let fact = fact(&facts, id, "table of successors", report)?;
-            if fact.is_some_and(|fact| fact.superseded_by != heir) {
-                wrong(id, &format!("the table of successors says f{heir} replaced it"), report);
+            if fact.is_some_and(|fact| heir_key_of(&fact).as_ref() != Some(key.value())) {
+                wrong(id, "the table of successors has another one", report);
             }
         }
     }

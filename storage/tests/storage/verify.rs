@@ -92,6 +92,14 @@ fn told(image: &[u8]) -> Result<String, String> {
 /// Takes each row of a table away, changes one bit in every part of its value, and puts it under
 /// keys that differ in one bit.
 fn damage<K: Key + 'static, V: Value + 'static>(table: TableDefinition<'static, K, V>) {
+    damage_rows(table, true);
+}
+
+/// Without `all`, no row is taken away: that of a table that nothing else leads to isn't missed.
+fn damage_rows<K: Key + 'static, V: Value + 'static>(
+    table: TableDefinition<'static, K, V>,
+    all: bool,
+) {
     let image = image();
     let rows = rows(&image, table);
     assert!(!rows.is_empty(), "{table}: nothing to damage");
@@ -102,9 +110,11 @@ fn damage<K: Key + 'static, V: Value + 'static>(table: TableDefinition<'static, 
         told_of += 1;
     };
     for (key, value) in &rows {
-        check(format!("row {key:02x?} gone"), &|table| {
-            table.remove(K::from_bytes(key)).unwrap();
-        });
+        if all {
+            check(format!("row {key:02x?} gone"), &|table| {
+                table.remove(K::from_bytes(key)).unwrap();
+            });
+        }
         let step = (value.len() / 5).max(1);
         for at in (0..value.len()).step_by(step) {
             let mut wrong = value.clone();
@@ -137,19 +147,20 @@ fn damage_of_conversations_is_told() {
     for table in ["turns", "replies", "receipts"] {
         damage(ByTurn::new(table));
     }
+    damage_rows(ByTurn::new("speakers"), false);
 }
 
 #[test]
 fn damage_of_facts_is_told() {
-    for table in ["facts", "entities", "fact_usage"] {
-        damage(ById::new(table));
-    }
+    damage(ById::new("facts"));
+    damage(ById::new("entities"));
+    damage_rows(ById::new("fact_usage"), false);
 }
 
 #[test]
 fn damage_of_what_leads_to_facts_is_told() {
     damage(Index::<49>::new("fact_slots"));
-    damage(Index::<16>::new("fact_heirs"));
+    damage(Index::<17>::new("fact_heirs"));
     damage(Index::<24>::new("fact_sources"));
     damage(Index::<20>::new("links"));
     damage(TableDefinition::<&[u8], &[u8; 8]>::new("entity_names"));
