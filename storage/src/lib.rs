@@ -32,6 +32,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! [`Store::add_fact`] and what is beside it keep [`facts`]: dated statements with a source, of which
+//! none is lost or overwritten.
+//!
 //! [`Store::search`] finds what was said by its words; see [`search`] for how.
 //!
 //! [`Store::stats`] counts what there is, [`Store::verify`] checks all of it, and [`Store::backup`]

@@ -1,14 +1,16 @@
-//! Whether the words that a fact rests on are in the turn that it names.
+//! Whether the words that a fact rests on are in the turn that it names, and said by its source.
 
-use garret_core::id::SessionId;
+use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadableTable, WriteTransaction};
 
-use super::key::quote_key;
+use super::key::{name_key, quote_key};
 use super::op::Draft;
+use super::record::{ASSISTANT, NAMED, USER};
+use super::view::FactSource;
 use super::write::Stop;
 use crate::error::{Fault, WriteError};
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord, session_name};
-use crate::table::{REPLIES, SESSIONS, TURNS, TurnKey, turn_key};
+use crate::record::{self, ReplyRecord, SessionRecord, TurnRecord, session_name};
+use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, turn_key};
 
 /// The number of a draft's session, its turn, and whether the draft's quote is found there. Zeros
 /// where it names none.
@@ -43,21 +45,37 @@ fn is_said(transaction: &WriteTransaction, session: u64, draft: &Draft<'_>) -> R
         return Ok(false);
     }
     let key = turn_key(session, draft.turn);
-    let (user, assistant) = match draft.source {
-        0 => (true, false),
-        1 => (false, true),
-        _ => (true, true),
+    let (in_turn, in_reply) = match speaker(transaction, session, draft.turn)? {
+        None => (draft.source != ASSISTANT, draft.source != USER),
+        Some(speaker) => match draft.source {
+            USER => (false, false),
+            ASSISTANT => (speaker == FactSource::Assistant.as_str(), true),
+            NAMED => (name_key(&speaker) == name_key(draft.source_name), false),
+            _ => (true, true),
+        },
     };
-    let in_turn = user
+    let found = in_turn
         && holds(&transaction.open_table(TURNS)?, &key, &quote, |bytes| {
             TurnRecord::view(session, draft.turn, bytes).map(|turn| turn.user)
         })?;
-    let in_reply = assistant
-        && !in_turn
-        && holds(&transaction.open_table(REPLIES)?, &key, &quote, |bytes| {
-            ReplyRecord::view(session, draft.turn, bytes).map(|reply| reply.text)
-        })?;
-    Ok(in_turn || in_reply)
+    let found = found
+        || in_reply
+            && holds(&transaction.open_table(REPLIES)?, &key, &quote, |bytes| {
+                ReplyRecord::view(session, draft.turn, bytes).map(|reply| reply.text)
+            })?;
+    Ok(found)
+}
+
+/// Who said the words of a turn, where it wasn't the user.
+fn speaker(
+    transaction: &WriteTransaction,
+    session: u64,
+    turn: TurnSeq,
+) -> Result<Option<String>, Stop> {
+    let speakers = transaction.open_table(SPEAKERS)?;
+    let name = speakers.get(&turn_key(session, turn))?;
+    let read = name.map(|name| record::speaker(session, turn, name.value()).map(str::to_owned));
+    Ok(read.transpose()?)
 }
 
 /// Whether there is a text under `key` that can be read and has the words of `quote` in it.

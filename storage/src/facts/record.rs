@@ -190,24 +190,31 @@ pub(crate) fn fact_name(id: u64) -> String {
     FactId(id).to_string()
 }
 
+/// Values of `source`.
+pub(crate) const USER: u8 = 0;
+pub(crate) const ASSISTANT: u8 = 1;
+const TOOL: u8 = 2;
+const DOCUMENT: u8 = 3;
+pub(crate) const NAMED: u8 = 4;
+
 /// How a record keeps a source.
 pub(crate) fn source_parts<'a>(source: &'a FactSource<'_>) -> (u8, &'a str) {
     match source {
-        FactSource::User => (0, ""),
-        FactSource::Assistant => (1, ""),
-        FactSource::Tool => (2, ""),
-        FactSource::Document => (3, ""),
-        FactSource::Named(name) => (4, name),
+        FactSource::User => (USER, ""),
+        FactSource::Assistant => (ASSISTANT, ""),
+        FactSource::Tool => (TOOL, ""),
+        FactSource::Document => (DOCUMENT, ""),
+        FactSource::Named(name) => (NAMED, name),
     }
 }
 
 fn source_of(byte: u8, name: &str) -> Option<FactSource<'_>> {
     match byte {
-        0 => Some(FactSource::User),
-        1 => Some(FactSource::Assistant),
-        2 => Some(FactSource::Tool),
-        3 => Some(FactSource::Document),
-        4 => Some(FactSource::Named(Cow::Borrowed(name))),
+        USER => Some(FactSource::User),
+        ASSISTANT => Some(FactSource::Assistant),
+        TOOL => Some(FactSource::Tool),
+        DOCUMENT => Some(FactSource::Document),
+        NAMED => Some(FactSource::Named(Cow::Borrowed(name))),
         _ => None,
     }
 }

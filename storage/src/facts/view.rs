@@ -140,8 +140,8 @@ pub struct NewFact<'a> {
     pub source: FactSource<'a>,
     /// Where it was said; session and turn must be there.
     pub origin: Option<Origin<'a>>,
-    /// The words it rests on. With an `origin` they are looked for in that turn: in the user's
-    /// words or the reply, whichever is of this source, else in both.
+    /// The words it rests on. With an `origin` they are looked for in what its source said in that
+    /// turn; of a tool or a document, and of somebody named in a turn of the user's, in all of it.
     pub quote: Option<&'a str>,
     /// Whom or what it is about. Without one it's a plain note.
     pub subject: Option<&'a str>,

@@ -4,8 +4,8 @@
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::{FileMedium, RamMedium};
 use garret_storage::{
-    Added, Fact, FactError, FactFilter, FactId, FactKind, FactSource, LinkKind, NewFact, NewReply,
-    Node, Origin, Outcome, Store, StoredFinish, WriteError,
+    Added, Fact, FactError, FactFilter, FactId, FactKind, FactSource, ImportedTurn, LinkKind,
+    NewFact, NewReply, Node, Origin, Outcome, Store, StoredFinish, WriteError, search::Speaker,
 };
 
 use crate::model::{id, open};
@@ -417,6 +417,33 @@ fn a_quote_is_looked_for_in_the_words_of_its_source() {
     let missing = NewFact { origin: Some(Origin { session: &session, turn: 2 }), ..note("x") };
     let error = store.add_fact(&missing, at(3)).unwrap_err();
     assert!(matches!(error, WriteError::UnknownTurn { turn: 2, .. }), "{error}");
+}
+
+/// An imported turn is somebody's words: nobody else's.
+#[test]
+fn a_quote_of_an_imported_turn_is_its_speakers() {
+    let store = store();
+    let session = id(0);
+    let said =
+        |speaker, text| ImportedTurn { session: &session, speaker, text, at: at(1), id: None };
+    let turns = [
+        said(Speaker::Named("Ada"), "I keep bees."),
+        said(Speaker::Assistant, "How many?"),
+        said(Speaker::Assistant, "Bees are kept in hives."),
+    ];
+    store.import_turns(&turns).unwrap();
+    let grounded = |turn, quote, source: &'static str| {
+        let text = format!("fact {}", store.facts(&FactFilter::default()).unwrap().facts.len());
+        let origin = Some(Origin { session: &session, turn });
+        let source = FactSource::from_name(source);
+        let fact = NewFact { text: &text, quote: Some(quote), source, origin, ..note("") };
+        let added = store.add_fact(&fact, at(3)).unwrap();
+        get(&store, added.id).grounded
+    };
+    assert!(grounded(1, "keep bees", "ada") && grounded(1, "keep bees", "document"));
+    assert!(!grounded(1, "keep bees", "user") && !grounded(1, "keep bees", "Bob"));
+    assert!(grounded(1, "How many", "assistant") && !grounded(1, "How many", "Ada"));
+    assert!(grounded(2, "in hives", "assistant") && !grounded(2, "in hives", "user"));
 }
 
 /// Deleting a conversation doesn't delete what was learnt from it.
