@@ -9,7 +9,8 @@
 //! and `postcard` write receipts for the wire and for the store; `toml` reads the configuration
 //! file; `strsim` finds the key that was meant; `jiff` turns times into dates; `thiserror` derives
 //! error messages; `tracing` carries log lines. For the program alone: `clap` (arguments),
-//! `rustyline` (line editing), `async-signal` (Ctrl-C as a stream), `rustix` (restoring the
+//! `rustyline` (line editing), `indicatif` (a bar while much is imported), `sha2` (names for imported
+//! lines that have none), `async-signal` (Ctrl-C as a stream), `rustix` (restoring the
 //! terminal), `tracing-subscriber` (log lines to stderr).
 
 #![forbid(unsafe_code)]
@@ -20,6 +21,7 @@ pub mod cli;
 pub mod config;
 pub mod decisions;
 pub mod device;
+pub mod embed;
 pub mod fingerprint;
 pub mod names;
 pub mod open;

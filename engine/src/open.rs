@@ -11,16 +11,19 @@ use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
 use garret_hal::media::FileMedium;
 use garret_hal::sensors::{Machine, MemorySensor};
-use garret_llm::check::{ChatModelInfo, CheckError, check_chat};
+use garret_llm::check::{ChatModelInfo, CheckError, check_chat, check_embedder};
 use garret_llm::encoder::Encoder;
 use garret_llm::estimate::MemoryEstimate;
 use garret_llm::template::{ChatTemplate, TemplateError};
 use garret_llm::vocab::Vocabulary;
-use garret_llm::{Backend, ChatOptions, LlamaChat, LoadError, Model, ModelOptions};
+use garret_llm::{
+    Backend, ChatOptions, Embedder, EmbedderOptions, LlamaChat, LoadError, Model, ModelOptions,
+};
 use garret_storage::{NamespaceError, OpenError, Store, file_name};
 
 use crate::agent::{Agent, AgentError, Options, Parts};
-use crate::config::{Config, Origin};
+use crate::config::{Config, EmbedderChoice, Origin};
+use crate::embed::LocalEmbedder;
 use crate::fingerprint;
 
 /// An agent on llama.cpp.
@@ -132,6 +135,39 @@ pub enum NoStore {
     Open(#[from] OpenError),
 }
 
+/// The file of the configured embedder; `None` when there is to be none.
+pub fn embedder_file(config: &Config) -> Option<PathBuf> {
+    match &config.embedder.value {
+        EmbedderChoice::Off => None,
+        EmbedderChoice::File(path) => Some(path.clone()),
+        EmbedderChoice::Auto => {
+            Some(config.models_dir.value.join(STARTER_EMBEDDER)).filter(|path| path.exists())
+        }
+    }
+}
+
+/// Loads the configured embedder, if there is to be one.
+///
+/// # Errors
+/// [`AgentOpenError`] about its file.
+pub fn embedder(config: &Config) -> Result<Option<LocalEmbedder>, AgentOpenError> {
+    let Some(path) = embedder_file(config) else { return Ok(None) };
+    check_embedder(&path)?;
+    let fingerprint = fingerprint_of(&path, config)?;
+    let options = EmbedderOptions {
+        threads: config.batch_threads.value,
+        model: ModelOptions { gpu_layers: config.gpu_layers.value, use_mmap: true },
+        ..EmbedderOptions::default()
+    };
+    let embedder = Embedder::load(Backend::start()?, &path, options)?;
+    Ok(Some(LocalEmbedder::new(embedder, fingerprint)))
+}
+
+fn fingerprint_of(path: &Path, config: &Config) -> Result<[u8; 32], AgentOpenError> {
+    fingerprint::of_file(path, &config.data.value)
+        .map_err(|reason| AgentOpenError::Unreadable { path: path.into(), reason })
+}
+
 /// A model and a window that were checked from the file's header alone.
 #[derive(Debug)]
 pub struct Plan {
@@ -192,8 +228,7 @@ impl Plan {
     /// # Errors
     /// [`AgentOpenError`] about the model or its template.
     pub fn load(&self, config: &Config) -> Result<(LlamaChat, Encoder<Model>), AgentOpenError> {
-        let fingerprint = fingerprint::of_file(&self.path, &config.data.value)
-            .map_err(|reason| AgentOpenError::Unreadable { path: self.path.clone(), reason })?;
+        let fingerprint = fingerprint_of(&self.path, config)?;
         let backend = Backend::start()?;
         let options = ModelOptions { gpu_layers: config.gpu_layers.value, use_mmap: true };
         let model = Model::load(backend, &self.path, options)?;
@@ -316,6 +351,9 @@ pub enum AgentOpenError {
 
 /// File name of the model that the quick start fetches.
 pub const STARTER: &str = "SmolLM2-135M-Instruct-Q4_1.gguf";
+
+/// File name of the embedder that the quick start fetches.
+pub const STARTER_EMBEDDER: &str = "all-MiniLM-L6-v2-f16.gguf";
 
 fn starter(models_dir: &Path) -> Result<PathBuf, AgentOpenError> {
     let path = models_dir.join(STARTER);

@@ -314,6 +314,18 @@ fn the_doctor_tells_whether_it_works() {
         "{healthy}"
     );
     assert!(!healthy.contains("FAIL"), "{healthy}");
+    assert!(healthy.contains("note  embedder   none in"), "{healthy}");
+    let off = place.run(&["doctor", "--embedder", "off"]);
+    assert!(off.contains("ok    embedder   off"), "{off}");
+    if let Some(embedder) = find(EMBEDDER) {
+        let file = embedder.to_str().unwrap();
+        let told = place.run(&["doctor", "--embedder", file]);
+        assert!(told.contains("384 numbers") && !told.contains("FAIL"), "{told}");
+        let chat = place.model().to_str().unwrap();
+        let output = place.garret(&["doctor", "--embedder", chat]).output().unwrap();
+        failed(&output, 1);
+        assert!(stdout(&output).contains("FAIL  embedder"), "{output:?}");
+    }
     assert!(!place.data().exists(), "an examination leaves nothing behind");
     place.once("hello", &[]);
     assert!(place.run(&["doctor"]).contains("conversations kept: 1"));

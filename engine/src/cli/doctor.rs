@@ -1,6 +1,6 @@
 //! `garret doctor`: does this machine, with this configuration, work?
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -14,7 +14,8 @@ use garret_llm::template::SystemSupport;
 use rustix::fs::Access;
 
 use super::{Ended, output};
-use crate::config::Config;
+use crate::config::{Config, EmbedderChoice};
+use crate::embed::Embed;
 use crate::open::{self, Plan, mib};
 
 /// Runs the command: one line for each finding; the exit status is 1 when something must be mended.
@@ -24,6 +25,7 @@ pub(super) fn run(config: &Config) -> Ended {
     machine(&mut report, config)?;
     data(&mut report, config)?;
     model(&mut report, config)?;
+    embedder(&mut report, config)?;
     Ok(if report.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -160,17 +162,70 @@ fn model(report: &mut Report, config: &Config) -> std::io::Result<()> {
     smoke(report, config)
 }
 
+/// Loads the embedder and lets it embed a few words.
+fn embedder(report: &mut Report, config: &Config) -> std::io::Result<()> {
+    let Some(path) = open::embedder_file(config) else {
+        let folder = config.models_dir.value.display();
+        return match config.embedder.value {
+            EmbedderChoice::Off => report.good("embedder", "off: search goes by words alone"),
+            _ => report.warn(
+                "embedder",
+                &format!(
+                    "none in {folder}, so search goes by words alone: give --embedder FILE, or run \
+                     examples/quickstart.sh, which fetches {}",
+                    open::STARTER_EMBEDDER
+                ),
+            ),
+        };
+    };
+    let scratch = Scratch::new();
+    match one_vector(&scratch.config(config)) {
+        Ok(what) => report.good("embedder", &format!("{}: {what}", path.display())),
+        Err(error) => report.fail("embedder", &error.to_string()),
+    }
+}
+
+fn one_vector(config: &Config) -> Result<String, Box<dyn std::error::Error>> {
+    let began = Instant::now();
+    let embedder = open::embedder(config)?.ok_or("there is none")?;
+    let loaded = began.elapsed().as_millis();
+    let began = Instant::now();
+    embedder.embed(&["Where is the lamp?"])?;
+    let embedded = began.elapsed().as_millis();
+    let dimensions = embedder.dimensions();
+    Ok(format!("{dimensions} numbers, loaded in {loaded} ms, embedded a sentence in {embedded} ms"))
+}
+
+/// A folder of its own for what loading a model leaves behind; removed in the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        Self(std::env::temp_dir().join(format!("garret-doctor-{}", std::process::id())))
+    }
+
+    /// The same configuration with this folder for its data.
+    fn config(&self, config: &Config) -> Config {
+        let mut config = config.clone();
+        config.data.value.clone_from(&self.0);
+        config
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            tracing::debug!(%error, "scratch folder not removed");
+        }
+    }
+}
+
 /// Loads the model and lets it say one token, remembering nothing.
 fn smoke(report: &mut Report, config: &Config) -> std::io::Result<()> {
-    let scratch = std::env::temp_dir().join(format!("garret-doctor-{}", std::process::id()));
-    let mut config = config.clone();
-    config.data.value.clone_from(&scratch);
+    let scratch = Scratch::new();
+    let mut config = scratch.config(config);
     config.max_tokens.value = Some(1);
-    let answered = one_token(report, &config);
-    if let Err(error) = std::fs::remove_dir_all(&scratch) {
-        tracing::debug!(%error, "scratch folder not removed");
-    }
-    match answered {
+    match one_token(report, &config) {
         Ok(()) => Ok(()),
         Err(error) => report.fail("answer", &error.to_string()),
     }

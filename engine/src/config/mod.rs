@@ -67,12 +67,35 @@ impl fmt::Display for Origin {
     }
 }
 
+/// Which embedder is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EmbedderChoice {
+    /// The starter embedder, if it is in the models folder.
+    Auto,
+    /// None: search goes by words alone.
+    Off,
+    /// This file.
+    File(PathBuf),
+}
+
+impl fmt::Display for EmbedderChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Off => f.write_str("off"),
+            Self::File(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
 /// Every setting.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Config {
     /// GGUF file of the chat model; `None` means the starter model, if it is there.
     pub model: Setting<Option<PathBuf>>,
+    /// Which embedder search uses.
+    pub embedder: Setting<EmbedderChoice>,
     /// Folder in which models are looked for.
     pub models_dir: Setting<PathBuf>,
     /// Folder that holds everything that is remembered.
@@ -128,6 +151,7 @@ impl Config {
         let get = Reader { layers: &layers, device: &device };
         Ok(Self {
             model: get.optional("model", parse::path)?,
+            embedder: get.or("embedder", parse::embedder, EmbedderChoice::Auto)?,
             models_dir: get.or_home("models_dir", parse::path, home.models())?,
             data: get.or_home("data", parse::path, home.data())?,
             namespace: get.or("namespace", parse::text, "default".into())?,
@@ -192,6 +216,7 @@ impl Config {
                     .map_or_else(|| "auto".into(), |p| p.display().to_string()),
                 &self.model.origin,
             ),
+            "embedder" => one(&self.embedder),
             "models_dir" => path(&self.models_dir),
             "data" => path(&self.data),
             "namespace" => one(&self.namespace),

@@ -6,12 +6,23 @@ use std::str::FromStr;
 use garret_core::budget::Budget;
 use garret_core::model::{KvType, UnknownKvType};
 
+use super::EmbedderChoice;
+
 pub(super) fn text(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
 pub(super) fn path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("it must name a path".into()) } else { Ok(text.into()) }
+}
+
+pub(super) fn embedder(text: &str) -> Result<EmbedderChoice, String> {
+    match text {
+        "" => Err("it must name a file, or be `auto` or `off`".into()),
+        "auto" => Ok(EmbedderChoice::Auto),
+        "off" => Ok(EmbedderChoice::Off),
+        file => Ok(EmbedderChoice::File(file.into())),
+    }
 }
 
 pub(super) fn number(text: &str) -> Result<u32, String> {

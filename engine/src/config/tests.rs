@@ -28,8 +28,9 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 21] = [
+const OTHER: [(&str, &str); 22] = [
     ("model", "m.gguf"),
+    ("embedder", "e.gguf"),
     ("models_dir", "somewhere"),
     ("data", "elsewhere"),
     ("namespace", "ada"),

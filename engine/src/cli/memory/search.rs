@@ -1,8 +1,7 @@
-//! `garret memory`: what was said, without a model.
+//! Finding what was said.
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::process::ExitCode;
 use std::time::Instant;
 
 use garret_core::id::SessionId;
@@ -10,16 +9,12 @@ use garret_storage::Store;
 use garret_storage::search::{Found, Hit, NAMES};
 use serde::Serialize;
 
-use super::args::{Memory, MemoryAction};
-use super::session::when;
-use super::{Ended, output};
-use crate::config::Config;
-use crate::open;
+use crate::cli::args::memory::Search;
+use crate::cli::output;
+use crate::cli::session::when;
 
-/// Runs the command.
-pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
-    let MemoryAction::Search(search) = &memory.action;
-    let store = open::existing_store(config)?;
+/// `garret memory search`.
+pub(super) fn run(store: &Store, search: &Search) -> Result<(), Box<dyn Error>> {
     let session = search.session.as_deref().map(str::parse::<SessionId>).transpose()?;
     if let Some(id) = &session
         && store.session(id)?.is_none()
@@ -38,11 +33,11 @@ pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
     } else {
         tell(&found, search.explain)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Prints the best hits for `text` in all conversations.
-pub(super) fn find(store: &Store, text: &str) -> Result<(), Box<dyn Error>> {
+pub(in crate::cli) fn find(store: &Store, text: &str) -> Result<(), Box<dyn Error>> {
     let found = store.search(text, None, FIND)?;
     tell(&found, false)
 }

@@ -1,11 +1,14 @@
 //! The arguments. Every key of the configuration is a flag of the commands that use it.
 
+pub(super) mod memory;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::KEYS;
+use memory::Memory;
 
 /// What was asked for.
 #[derive(Debug)]
@@ -33,7 +36,7 @@ pub(super) enum Command {
     Chat(Chat),
     /// List, show, rename or delete conversations
     Session(Session),
-    /// Search what was said
+    /// Store, find and look at what is remembered; no model is needed
     Memory(Memory),
     /// List the models there are, or check one
     Models(Models),
@@ -96,37 +99,6 @@ pub(super) enum SessionAction {
         /// Its name
         id: String,
     },
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Memory {
-    #[command(subcommand)]
-    pub(super) action: MemoryAction,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum MemoryAction {
-    /// Find messages by their words, in any language; no model is needed
-    Search(Search),
-}
-
-#[derive(Debug, Args)]
-pub(super) struct Search {
-    /// What to look for; any text will do, operators have no meaning
-    #[arg(allow_hyphen_values = true)]
-    pub(super) text: String,
-    /// Most messages to print
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(super) k: u16,
-    /// Search this conversation alone
-    #[arg(long, value_name = "ID")]
-    pub(super) session: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
-    /// Say what each score is the sum of
-    #[arg(long)]
-    pub(super) explain: bool,
 }
 
 #[derive(Debug, Args)]
@@ -239,6 +211,7 @@ fn flags(matches: &ArgMatches) -> Vec<(&'static str, String)> {
 
 #[cfg(test)]
 mod tests {
+    use super::memory::MemoryAction;
     use super::*;
 
     fn parsed(line: &str) -> Result<Invocation, clap::Error> {

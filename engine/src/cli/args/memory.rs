@@ -1,0 +1,204 @@
+//! The arguments of `garret memory`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use garret_storage::FactKind;
+
+use crate::cli::memory::date;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Memory {
+    #[command(subcommand)]
+    pub(in crate::cli) action: MemoryAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in crate::cli) enum MemoryAction {
+    /// Find messages by their words, in any language; no model is needed
+    Search(Search),
+    /// Store a fact: a statement with a source and a date
+    Add(Add),
+    /// Take in conversations held elsewhere, one JSON object a line
+    ///
+    /// A line has `text` and may have `session` (or LoCoMo's `conv` and `session`), `speaker` (or
+    /// `role`: user, assistant or a name), `at` (or `timestamp`), `id` (or `dia_id`) and `caption`.
+    /// What was imported before isn't again, so an import that was cut short can be repeated.
+    Import(Import),
+    /// Show a fact or a message
+    Get(Get),
+    /// List facts, in the order of writing
+    List(List),
+    /// Show how what a fact says changed, the oldest first
+    History(Get),
+    /// Store a fact in the place of another one, which ends where the new one begins
+    Supersede(Supersede),
+    /// How much is remembered, and in how many bytes
+    Stats {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Search {
+    /// What to look for; any text will do, operators have no meaning
+    #[arg(allow_hyphen_values = true)]
+    pub(in crate::cli) text: String,
+    /// Most messages to print
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(in crate::cli) k: u16,
+    /// Search this conversation alone
+    #[arg(long, value_name = "ID")]
+    pub(in crate::cli) session: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+    /// Say what each score is the sum of
+    #[arg(long)]
+    pub(in crate::cli) explain: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Add {
+    #[command(flatten)]
+    pub(in crate::cli) statement: Statement,
+    /// What it says; `-` reads standard input
+    #[arg(allow_hyphen_values = true)]
+    pub(in crate::cli) text: String,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Import {
+    /// File of lines; `-` reads standard input
+    pub(in crate::cli) file: PathBuf,
+    /// Conversation of the lines that name none
+    #[arg(long, value_name = "ID")]
+    pub(in crate::cli) session: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Supersede {
+    #[command(flatten)]
+    pub(in crate::cli) statement: Statement,
+    /// The fact to replace, such as f12
+    pub(in crate::cli) id: String,
+    /// What the new one says; `-` reads standard input
+    #[arg(allow_hyphen_values = true)]
+    pub(in crate::cli) text: String,
+}
+
+/// What there is to say of a fact beside its text.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Statement {
+    /// Who said it: user, assistant, tool, document, or anybody's name
+    #[arg(long, value_name = "NAME", default_value = "user")]
+    pub(in crate::cli) source: String,
+    /// Whom or what it is about
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) subject: Option<String>,
+    /// What it says about the subject, such as lives_in
+    #[arg(long, value_name = "WORD", requires = "subject")]
+    pub(in crate::cli) predicate: Option<String>,
+    /// The value, such as Oslo
+    #[arg(long, value_name = "TEXT", requires = "subject")]
+    pub(in crate::cli) object: Option<String>,
+    /// From when on it is true [default: now]
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub(in crate::cli) valid_at: Option<i64>,
+    /// Until when it is true
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub(in crate::cli) valid_to: Option<i64>,
+    /// Conversation in which it was said
+    #[arg(long, value_name = "ID", requires = "turn")]
+    pub(in crate::cli) session: Option<String>,
+    /// Turn in which it was said
+    #[arg(long, value_name = "N", requires = "session")]
+    pub(in crate::cli) turn: Option<u64>,
+    /// The words of that turn that it rests on
+    #[arg(long, value_name = "TEXT", requires = "session")]
+    pub(in crate::cli) quote: Option<String>,
+    /// It was inferred, not said
+    #[arg(long)]
+    pub(in crate::cli) inferred: bool,
+    /// A fact it was inferred from; may be given several times
+    #[arg(long, value_name = "ID")]
+    pub(in crate::cli) from: Vec<String>,
+    /// How much it matters, 0 to 10 [default: rated by rules]
+    #[arg(long, value_name = "N")]
+    pub(in crate::cli) salience: Option<f32>,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct Get {
+    /// A fact, such as f12, or a message, such as kitchen/3/user
+    pub(in crate::cli) id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct List {
+    /// Those that were true at this moment
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub(in crate::cli) as_of: Option<i64>,
+    /// Those that nothing replaced and that have no end
+    #[arg(long)]
+    pub(in crate::cli) latest: bool,
+    /// Those of this kind
+    #[arg(long)]
+    pub(in crate::cli) kind: Option<Kind>,
+    /// Those of this source
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) source: Option<String>,
+    /// Those about this subject
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) subject: Option<String>,
+    /// Those of this predicate
+    #[arg(long, value_name = "WORD")]
+    pub(in crate::cli) predicate: Option<String>,
+    /// Those said in this conversation
+    #[arg(long, value_name = "ID")]
+    pub(in crate::cli) session: Option<String>,
+    /// Those after this one: the last of the page before
+    #[arg(long, value_name = "ID")]
+    pub(in crate::cli) after: Option<String>,
+    /// Most facts to print
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(in crate::cli) limit: u16,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
+/// Kinds of fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Kind {
+    /// Says something by itself
+    Asserts,
+    /// Says one more thing of that kind about its subject
+    Extends,
+    /// Ended another fact
+    Supersedes,
+    /// Was inferred, not said
+    Derives,
+}
+
+impl From<Kind> for FactKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Asserts => Self::Asserts,
+            Kind::Extends => Self::Extends,
+            Kind::Supersedes => Self::Supersedes,
+            Kind::Derives => Self::Derives,
+        }
+    }
+}

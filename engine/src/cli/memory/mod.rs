@@ -1,0 +1,33 @@
+//! `garret memory`: what is remembered, without a chat model.
+
+mod dates;
+mod facts;
+mod id;
+mod import;
+mod search;
+mod stats;
+
+use std::process::ExitCode;
+
+use super::Ended;
+use super::args::memory::{Memory, MemoryAction};
+use crate::config::Config;
+use crate::open;
+
+pub(super) use dates::parse as date;
+pub(super) use search::find;
+
+/// Runs the command.
+pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
+    match &memory.action {
+        MemoryAction::Search(search) => search::run(&open::existing_store(config)?, search)?,
+        MemoryAction::Add(add) => facts::add(config, add)?,
+        MemoryAction::Import(import) => import::run(config, import)?,
+        MemoryAction::Get(get) => facts::get(&open::existing_store(config)?, get)?,
+        MemoryAction::List(list) => facts::list(&open::existing_store(config)?, list)?,
+        MemoryAction::History(get) => facts::history(&open::existing_store(config)?, get)?,
+        MemoryAction::Supersede(new) => facts::supersede(&open::existing_store(config)?, new)?,
+        MemoryAction::Stats { json } => stats::run(&open::existing_store(config)?, *json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
