@@ -14,6 +14,7 @@ use super::write::Effect;
 use crate::error::{Fault, ReadError, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
+use crate::open::contain;
 use crate::record::{SessionRecord, damaged};
 use crate::store::Store;
 use crate::table::SESSIONS;
@@ -132,12 +133,14 @@ impl Store {
     }
 
     /// Hands every fact that can be read to `f`, in the order of writing and read in place. A
-    /// damaged one is left out, and logged. `f` mustn't use the store.
+    /// damaged one is left out, and logged. `f` may use the store, and sees the facts as they were
+    /// when the call began.
     ///
     /// # Errors
     /// [`ReadError`]; `f` may have had some of them then.
     pub fn for_each_fact(&self, f: impl FnMut(&FactView<'_>)) -> Result<(), ReadError> {
-        self.snapshot(|transaction| read::for_each(transaction, f))
+        let transaction = self.reading(|open| Ok(Ok(open.database.begin_read()?)))?;
+        Ok(contain(|| read::for_each(&transaction, f))?)
     }
 
     /// The facts said in a turn, in the order of writing.

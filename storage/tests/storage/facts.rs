@@ -4,8 +4,9 @@
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::{FileMedium, RamMedium};
 use garret_storage::{
-    Added, Fact, FactError, FactFilter, FactId, FactKind, FactSource, ImportedTurn, LinkKind,
-    NewFact, NewReply, Node, Origin, Outcome, Store, StoredFinish, WriteError, search::Speaker,
+    Added, Fact, FactError, FactFilter, FactId, FactKind, FactSource, FactView, ImportedTurn,
+    LinkKind, NewFact, NewReply, Node, Origin, Outcome, Store, StoredFinish, WriteError,
+    search::Speaker,
 };
 
 use crate::model::{id, open};
@@ -723,8 +724,13 @@ fn pages_go_through_all_facts_once() {
     let none = FactFilter { session: Some(&session), subject: Some("Ada"), ..all() };
     assert_eq!(listed(none), [0; 0]);
     let mut seen = Vec::new();
-    store.for_each_fact(|fact| seen.push(fact.id.0)).unwrap();
-    assert_eq!(seen, listed(all()));
+    let meanwhile = |fact: &FactView<'_>| {
+        seen.push(fact.id.0);
+        store.add_fact(&note(&format!("beside {}", fact.id)), at(0)).unwrap();
+    };
+    let before = listed(all());
+    store.for_each_fact(meanwhile).unwrap();
+    assert_eq!(seen, before);
 }
 
 /// lean-memory 0.3.0 took ids from the clock, and lost facts of a clock that went back.
