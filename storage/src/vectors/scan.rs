@@ -21,6 +21,12 @@ const CANDIDATES_PER_HIT: usize = 4;
 /// Coarse rows that are read at once.
 const STEP: usize = 8_192;
 
+/// Products that are looked at together.
+const GLANCE: usize = 64;
+
+/// Bytes up to which whole vectors are mapped.
+const MAPPED: usize = 32 << 20;
+
 /// A unit that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
@@ -94,15 +100,16 @@ impl VectorStore {
         let mut top = Top::new(candidates.max(k));
         let (row, _) = coarse.rotation.query(&query.vector);
         self.scan(loaded, coarse, &row, |first, dots| {
-            // Most rows fail the first comparison, so it is all that is done with them.
-            let mut least = top.worst().unwrap_or(i32::MIN);
-            for (slot, dot) in (first..).zip(dots) {
-                if *dot < least || !top.wants(*dot) {
+            // Nearly all rows are too far: some at a time are passed over by their best.
+            for (slot, dots) in (first..).step_by(GLANCE).zip(dots.chunks(GLANCE)) {
+                let best = dots.iter().fold(i32::MIN, |best, dot| best.max(*dot));
+                if !top.wants(best) {
                     continue;
                 }
-                if loaded.slots.key(slot).is_some_and(filter) {
-                    top.push(*dot, slot);
-                    least = top.worst().unwrap_or(i32::MIN);
+                for (slot, dot) in (slot..).zip(dots) {
+                    if top.wants(*dot) && loaded.slots.key(slot).is_some_and(filter) {
+                        top.push(*dot, slot);
+                    }
                 }
             }
         });
@@ -282,12 +289,22 @@ pub(super) fn read_whole(
     bits: &mut Vec<u16>,
     buffer: &mut Vec<u8>,
 ) -> Result<bool, MediumError> {
-    buffer.resize(loaded.head.dims as usize * 2, 0);
-    // By a read, not by a mapping: else what was ever a candidate would stay in memory.
-    loaded.medium.read_at(loaded.head.vector_at(slot), buffer)?;
-    bits.clear();
-    bits.extend(buffer.as_chunks::<2>().0.iter().map(|bits| u16::from_le_bytes(*bits)));
-    Ok(vector_check(buffer) == loaded.slots.check(slot))
+    let (at, len) = (loaded.head.vector_at(slot), loaded.head.dims as usize * 2);
+    let mut right = false;
+    let mut take = |bytes: &[u8]| {
+        bits.clear();
+        bits.extend(bytes.as_chunks::<2>().0.iter().map(|bits| u16::from_le_bytes(*bits)));
+        right = vector_check(bytes) == loaded.slots.check(slot);
+    };
+    if len.saturating_mul(loaded.slots.len()) <= MAPPED {
+        show(&*loaded.medium, at, len, buffer, take)?;
+    } else {
+        // By a read, not by a mapping: else whatever was a candidate once would stay in memory.
+        buffer.resize(len, 0);
+        loaded.medium.read_at(at, buffer)?;
+        take(buffer);
+    }
+    Ok(right)
 }
 
 /// A vector of length 1 in the same direction.

@@ -19,13 +19,8 @@ impl<S: Ord + Copy> Top<S> {
 
     /// Whether [`push`](Self::push) would keep this score, were its row behind all seen so far.
     pub(super) fn wants(&self, score: S) -> bool {
-        self.heap.len() < self.room || self.worst().is_some_and(|worst| score > worst)
-    }
-
-    /// The lowest score that is kept, when there is no room for more.
-    pub(super) fn worst(&self) -> Option<S> {
-        let full = self.heap.len() >= self.room;
-        self.heap.peek().filter(|_| full).map(|Reverse((score, _))| *score)
+        self.heap.len() < self.room
+            || self.heap.peek().is_some_and(|Reverse((worst, _))| score > *worst)
     }
 
     pub(super) fn push(&mut self, score: S, slot: Slot) {
