@@ -8,10 +8,10 @@
 //! | any other | the scalar reference of `garret-core` | the same |
 //!
 //! int8 rows are read one after another with a prefetch 4 KiB ahead, which on the x86_64 machines
-//! measured keeps a scan from memory at the speed of the memory; blocks of several rows were slower.
-//! Our own code rather than simsimd's, because that reads at a third to half of the speed and falls back to
-//! plain C on Linux for ARM. Of simsimd we use the dot product alone: its cosine takes a vector
-//! with NaN for a perfect match.
+//! measured keeps a scan from memory at the speed of the memory; blocks of several rows were
+//! slower. Our own code rather than simsimd's, because that reads at a third to half of the speed
+//! and falls back to plain C on Linux for ARM. Of simsimd we use the dot product alone: its cosine
+//! takes a vector with NaN for a perfect match.
 //!
 //! ```
 //! use garret_core::vector::Kernels;

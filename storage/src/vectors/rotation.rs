@@ -8,9 +8,9 @@ use super::layout::{MAX_DIMS, mix, seal, sealed, u32_at};
 
 /// An orthogonal change of basis of which the first dimensions are kept.
 ///
-/// A model that was trained for it (Matryoshka) has the most telling dimensions first: then they are
-/// taken as they are, by [`Rotation::prefix`]. Of any other model the first dimensions are no better
-/// than the last, and a basis [learned](Rotation::learn) from its vectors puts first what differs
+/// A model that was trained for it (Matryoshka) has the most telling dimensions first: then they
+/// are taken as they are, by [`Rotation::prefix`]. Of any other model the first dimensions are no
+/// better than the last, and a basis [learned](Rotation::learn) from its vectors puts first what differs
 /// between them. Dot products of what is kept are close to those of the whole vectors.
 ///
 /// ```
@@ -208,8 +208,8 @@ fn moments(sample: &[Vec<f32>], dims: usize) -> Option<Vec<f64>> {
     Some(sums)
 }
 
-/// Orthonormal rows that span nearly the space of the `count` largest eigenvalues, largest first, by
-/// orthogonal iteration from a fixed start.
+/// Orthonormal rows that span nearly the space of the `count` largest eigenvalues, largest first,
+/// by orthogonal iteration from a fixed start.
 fn principal(moments: &[f64], dims: usize, count: usize) -> Vec<Vec<f64>> {
     let start =
         |row: usize, dim: usize| mix((row * dims + dim) as u64) as i64 as f64 / 2_f64.powi(63);

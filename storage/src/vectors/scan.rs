@@ -66,8 +66,8 @@ impl VectorStore {
     /// The `k` units closest to `query` among those that pass `filter`, best first.
     ///
     /// The filter is asked before anything is cut, of units that are among the best so far; so it
-    /// must not depend on what it was asked before. Nothing is found as long as there are no vectors
-    /// of this embedder. Rows that can't be read are left out.
+    /// must not depend on what it was asked before. Nothing is found as long as there are no
+    /// vectors of this embedder. Rows that can't be read are left out.
     ///
     /// # Errors
     /// [`VectorError::NoEmbedder`], [`VectorError::Dimensions`], [`VectorError::NoDirection`].

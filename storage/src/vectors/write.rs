@@ -87,8 +87,8 @@ impl VectorStore {
         Ok(())
     }
 
-    /// Overwrites the vectors of units with zeros, durably, and says how many there were. It does so
-    /// for vectors of any embedder; files that it can't read are emptied.
+    /// Overwrites the vectors of units with zeros, durably, and says how many there were. It does
+    /// so for vectors of any embedder; files that it can't read are emptied.
     ///
     /// # Errors
     /// [`VectorError::Medium`]; then some may still be there: remove them again.
@@ -139,8 +139,8 @@ impl VectorStore {
     }
 
     /// Idle work: drops rows that were found damaged, and makes the coarse vectors anew where they
-    /// are lost, where the embedder's rotation is another one, or where it isn't known and there are
-    /// enough vectors to learn it from ([`LEARN_FROM`]). Says whether it changed anything.
+    /// are lost, where the embedder's rotation is another one, or where it isn't known and there
+    /// are enough vectors to learn it from ([`LEARN_FROM`]). Says whether it changed anything.
     ///
     /// Making them anew takes about 10 us a row; learning, some seconds for 1,024 dimensions.
     ///
