@@ -112,7 +112,8 @@ impl Bench {
         let parts = Parts {
             model: recorder.clone(),
             encoder,
-            store: open::store(config)?,
+            store: std::sync::Arc::new(open::store(config)?),
+            embedder: None,
             clock: std::sync::Arc::new(garret_hal::clock::SystemClock::new()),
             entropy: std::sync::Arc::new(garret_hal::entropy::SystemEntropy),
         };
@@ -154,7 +155,7 @@ impl Bench {
         self.known = receipt.prompt_tokens - memory + receipt.reply_tokens;
         self.from = receipt.history_from.unwrap_or(1);
         self.agent.rest();
-        let idle = smol::block_on(self.agent.rested());
+        let idle = self.agent.rested().prefilled;
         println!(
             "{number:>4} {:>7} {:>7} | {:>17} {:>9.0} {idle:>8} | {:>18} {:>9.0}",
             receipt.prompt_tokens,

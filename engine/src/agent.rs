@@ -29,10 +29,12 @@ use garret_core::time::{Clock, Entropy};
 use garret_core::token::Token;
 use garret_storage::{ReadError, Store};
 
+use crate::embed::Embed;
 use crate::receipt::StoredReceipt;
 use history::Counts;
 use idle::Idle;
 
+pub use idle::Rested;
 pub use turn::{Outcome, TurnError};
 
 /// What an agent is built from.
@@ -42,7 +44,9 @@ pub struct Parts<M, E> {
     /// Its template and tokenizer.
     pub encoder: E,
     /// The namespace it remembers in.
-    pub store: Store,
+    pub store: Arc<Store>,
+    /// Makes vectors of what was said, so that search goes by meaning too; the store knows it.
+    pub embedder: Option<Arc<dyn Embed>>,
     /// Time.
     pub clock: Arc<dyn Clock + Send + Sync>,
     /// Randomness.
@@ -65,13 +69,13 @@ pub struct Options {
 }
 
 /// A model that remembers.
-pub struct Agent<M: ChatModel, E> {
+pub struct Agent<M, E> {
     parts: Parts<M, E>,
     options: Options,
     budget: Budget,
     counts: Counts,
     tokens: Vec<Token>,
-    idle: Idle<M::Reply>,
+    idle: Idle,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -110,7 +114,7 @@ where
     }
 
     /// What is remembered.
-    pub const fn store(&self) -> &Store {
+    pub fn store(&self) -> &Store {
         &self.parts.store
     }
 

@@ -9,6 +9,7 @@ use garret_core::medium::{Medium, MediumError};
 use garret_core::time::{Clock, Entropy};
 use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
+use garret_hal::kernels;
 use garret_hal::media::FileMedium;
 use garret_hal::sensors::{Machine, MemorySensor};
 use garret_llm::check::{ChatModelInfo, CheckError, check_chat, check_embedder};
@@ -23,7 +24,7 @@ use garret_storage::{NamespaceError, OpenError, Store, file_name};
 
 use crate::agent::{Agent, AgentError, Options, Parts};
 use crate::config::{Config, EmbedderChoice, Origin};
-use crate::embed::LocalEmbedder;
+use crate::embed::{self, Embed, LocalEmbedder};
 use crate::fingerprint;
 
 /// An agent on llama.cpp.
@@ -75,7 +76,9 @@ impl Prepared {
             sampling: config.sampling(0),
             draw_seed: config.seed.value.is_none(),
         };
-        let parts = Parts { model, encoder, store: self.store, clock, entropy };
+        let embedder = ready(config, &self.store)?;
+        let store = Arc::new(self.store);
+        let parts = Parts { model, encoder, store, embedder, clock, entropy };
         Ok(Agent::new(parts, options)?)
     }
 }
@@ -161,6 +164,29 @@ pub fn embedder(config: &Config) -> Result<Option<LocalEmbedder>, AgentOpenError
     };
     let embedder = Embedder::load(Backend::start()?, &path, options)?;
     Ok(Some(LocalEmbedder::new(embedder, fingerprint)))
+}
+
+/// The configured embedder, with `store` knowing that its vectors are this one's. One that wasn't
+/// asked for by name and fails is done without.
+///
+/// # Errors
+/// [`AgentOpenError`] about the file of one that was asked for.
+pub fn ready(config: &Config, store: &Store) -> Result<Option<Arc<dyn Embed>>, AgentOpenError> {
+    let asked = matches!(config.embedder.value, EmbedderChoice::File(_));
+    let embedder = match embedder(config) {
+        Ok(Some(embedder)) => embedder,
+        Ok(None) => return Ok(None),
+        Err(error) if asked => return Err(error),
+        Err(error) => {
+            tracing::warn!(%error, "search goes by words alone");
+            return Ok(None);
+        }
+    };
+    if let Err(error) = embed::attach(store, &embedder, kernels::detect()) {
+        tracing::warn!(%error, "search goes by words alone");
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(embedder)))
 }
 
 fn fingerprint_of(path: &Path, config: &Config) -> Result<[u8; 32], AgentOpenError> {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use garret::embed::{Embed, EmbedFailure};
 use garret_core::model::{ChatModel, Event, Finish, ModelFacts, Reply, Request};
 use garret_core::token::Token;
 
@@ -171,5 +172,78 @@ impl Reply for ScriptedReply {
         if let Some(waker) = self.cancel.waker.lock().expect("no panics with the lock").take() {
             waker.wake();
         }
+    }
+}
+
+/// An embedder of words: each has a direction of its own, and a text the sum of its words'. Pairs of
+/// words that were declared the same share one.
+#[derive(Clone)]
+pub struct ScriptedEmbedder {
+    fingerprint: u8,
+    same: Vec<(&'static str, &'static str)>,
+    on_embed: Arc<dyn Fn(&[&str]) -> Result<(), Told> + Send + Sync>,
+}
+
+impl ScriptedEmbedder {
+    /// Numbers in a vector.
+    pub const DIMENSIONS: usize = 64;
+
+    /// An embedder by this mark, for which the words of each pair mean the same.
+    pub fn new(fingerprint: u8, same: &[(&'static str, &'static str)]) -> Self {
+        Self { fingerprint, same: same.to_vec(), on_embed: Arc::new(|_| Ok(())) }
+    }
+
+    /// Calls `hook` with the texts whenever it is used; an error is its own.
+    #[must_use]
+    pub fn on_embed(
+        self,
+        hook: impl Fn(&[&str]) -> Result<(), Told> + Send + Sync + 'static,
+    ) -> Self {
+        Self { on_embed: Arc::new(hook), ..self }
+    }
+
+    fn vector(&self, text: &str) -> Vec<f32> {
+        let mut sum = vec![0.0_f32; Self::DIMENSIONS];
+        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+            let word = word.to_lowercase();
+            let same = self.same.iter().find(|(_, other)| *other == word);
+            let word = same.map_or(word.as_str(), |(word, _)| word);
+            // Pseudo-random signs: in as many dimensions, those of two words hardly agree.
+            let mut state = word.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+            for place in &mut sum {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                *place += if state >> 63 == 0 { 1.0 } else { -1.0 };
+            }
+        }
+        let length = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+        if length > 0.0 {
+            sum.iter_mut().for_each(|x| *x /= length);
+        }
+        sum
+    }
+}
+
+impl std::fmt::Debug for ScriptedEmbedder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ScriptedEmbedder").field("fingerprint", &self.fingerprint).finish()
+    }
+}
+
+impl Embed for ScriptedEmbedder {
+    fn fingerprint(&self) -> [u8; 32] {
+        [self.fingerprint; 32]
+    }
+
+    fn dimensions(&self) -> usize {
+        Self::DIMENSIONS
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
+        (self.on_embed)(texts).map_err(|told| {
+            EmbedFailure::from(Box::<dyn std::error::Error + Send + Sync>::from(told))
+        })?;
+        Ok(texts.iter().map(|text| self.vector(text)).collect())
     }
 }

@@ -28,7 +28,8 @@ fn with_reply(model: &ScriptedModel, medium: &FaultyMedium, max_tokens: Option<u
     let parts = Parts {
         model: model.clone(),
         encoder: ByteEncoder,
-        store,
+        store: Arc::new(store),
+        embedder: None,
         clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
         entropy: Arc::new(SeededEntropy::new(1)),
     };

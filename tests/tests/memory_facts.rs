@@ -4,7 +4,7 @@
 
 use std::process::{Command, Output};
 
-use garret_tests::program::{failed, feed, garret, only, stderr, succeeded};
+use garret_tests::program::{failed, feed, garret, only, stderr, stdout, succeeded};
 use garret_tests::wire::objects;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -234,11 +234,62 @@ fn stats_count_what_is_there() {
     bergen(&home);
     import(&home, LINES, &[]);
     let stats = value(&home, &["stats"]);
-    assert_eq!((&stats["sessions"], &stats["turns"]), (&json!(2), &json!(4)));
-    assert_eq!((&stats["facts"], &stats["latest_facts"]), (&json!(2), &json!(1)));
-    let files = stats["files"].as_array().unwrap();
-    let bytes = std::fs::metadata(home.path().join("data/default.redb")).unwrap().len();
-    assert!(files.contains(&json!({"name": "default.redb", "bytes": bytes})), "{stats}");
+    let counts = ["sessions", "turns", "replies", "entities", "pending"].map(|name| &stats[name]);
+    assert_eq!(counts[..4], [2, 4, 1, 1]);
+    assert_eq!(
+        stats["facts"],
+        json!({"all": 2, "latest": 1, "superseded": 1, "ended": 0, "damaged": 0})
+    );
+    assert_eq!(stats["vectors"], Value::Null);
+    let file = |name: &str| std::fs::metadata(home.path().join("data").join(name)).unwrap().len();
+    assert_eq!(stats["bytes"]["redb"], file("default.redb"));
     let text = told(&home, &["stats"]);
-    assert!(text.contains("facts       2 (1 hold now)"), "{text}");
+    assert!(text.contains("facts      2: 1 hold, 1 replaced, 0 ended"), "{text}");
+}
+
+#[test]
+fn a_backup_is_the_namespace_again() {
+    let home = tempfile::tempdir().unwrap();
+    told(&home, &OSLO);
+    import(&home, LINES, &[]);
+    let copies = home.path().join("copies");
+    std::fs::create_dir(&copies).unwrap();
+    let copy = copies.join("default.redb");
+    let made = value(&home, &["backup", copy.to_str().unwrap()]);
+    assert_eq!(made["bytes"], std::fs::metadata(&copy).unwrap().len());
+    told(&home, &["add", "Later."]);
+    let refused = failed(&ran(&home, &["backup", copy.to_str().unwrap()]), 1);
+    assert!(refused.contains("choose a new file"), "{refused}");
+    let from_copy = ["list", "--data", copies.to_str().unwrap()];
+    assert_eq!(ids(&value(&home, &from_copy)), ["f1"]);
+    let clean = value(&home, &["verify", "--data", copies.to_str().unwrap()]);
+    assert_eq!(
+        (&clean["clean"], &clean["facts"], &clean["turns"]),
+        (&json!(true), &json!(1), &json!(4))
+    );
+    let nowhere = failed(&ran(&home, &["backup", "/nowhere/x.redb"]), 1);
+    assert!(nowhere.contains("/nowhere/x.redb"), "{nowhere}");
+}
+
+/// Damage is told, with what to do, and by the exit status.
+#[test]
+fn verify_finds_a_flipped_byte() {
+    let home = tempfile::tempdir().unwrap();
+    import(&home, LINES, &[]);
+    told(&home, &["add", "x"]);
+    assert!(told(&home, &["verify"]).starts_with("Nothing is wrong in 2 sessions, 4 turns"));
+    let folder = home.path().join("copies");
+    std::fs::create_dir(&folder).unwrap();
+    let copy = folder.join("default.redb");
+    told(&home, &["backup", copy.to_str().unwrap()]);
+    let mut bytes = std::fs::read(&copy).unwrap();
+    let said = b"My bees live behind the shed.";
+    let at = bytes.windows(said.len()).position(|window| window == said).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&copy, bytes).unwrap();
+    let output = ran(&home, &["verify", "--json", "--data", folder.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report = only::<Value>(objects(&stdout(&output)));
+    assert_eq!(report["clean"], json!(false));
+    assert!(report["problems"].as_array().unwrap().iter().all(|problem| problem["advice"] != ""));
 }

@@ -38,7 +38,8 @@ fn agent(
     let parts = Parts {
         model: model.clone(),
         encoder: ByteEncoder,
-        store,
+        store: Arc::new(store),
+        embedder: None,
         clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
         entropy: Arc::new(SeededEntropy::new(1)),
     };
@@ -207,7 +208,7 @@ fn the_next_turn_finds_this_one_as_it_will_be_shown() {
     assert!(model.ahead().is_empty(), "there is nothing to settle");
     say(&mut agent, "Where do my bees live?");
     agent.rest();
-    assert!(smol::block_on(agent.rested()) > 0);
+    assert!(agent.rested().prefilled > 0);
     let ahead = only(model.ahead());
     let third = say(&mut agent, "And the hens?");
     assert_eq!(third.receipt.reused_tokens as usize, ahead.len());
@@ -268,7 +269,7 @@ proptest! {
     /// counted.
     #[test]
     fn the_share_of_memory_holds(
-        said in prop::collection::vec("(bees|\\PC|[\\[\\]\n\r ]|> ){1,60}bees(\\PC|\n){0,200}", 1..24),
+        said in prop::collection::vec("(bees|\\PC|[\\[\\]\n\r ]|> ){1,60} bees (\\PC|\n){0,200}", 1..24),
         memory in 0_u32..1_500,
     ) {
         let model = ScriptedModel::new(8_192, []);
@@ -341,7 +342,7 @@ fn a_turn_after_a_remembered_one_prefills_new_tokens_alone() {
             assert_eq!(receipt.prefilled_tokens, memory + message, "{receipt:?}");
         }
         agent.rest();
-        settled = smol::block_on(agent.rested());
+        settled = agent.rested().prefilled;
         let turn = message + receipt.reply_tokens;
         assert!(settled > receipt.reply_tokens && settled <= turn + 2, "{settled} {receipt:?}");
     }

@@ -27,8 +27,8 @@ pub(super) struct Asking<'a> {
 pub(super) struct Recall<'a> {
     store: &'a Store,
     asking: Asking<'a>,
-    /// Most tokens of the block.
-    room: usize,
+    /// Most tokens of the block; `None` when there is to be none.
+    room: Option<usize>,
     /// The best first; searched for when they are first wanted.
     hits: Option<Vec<Hit>>,
 }
@@ -46,7 +46,7 @@ pub(super) struct Block {
 
 impl<'a> Recall<'a> {
     pub(super) fn new(store: &'a Store, budget: &Budget, asking: Asking<'a>) -> Self {
-        let room = budget.memory.saturating_sub(SEAM) as usize;
+        let room = (budget.memory > 0).then(|| budget.memory.saturating_sub(SEAM) as usize);
         Self { store, asking, room, hits: None }
     }
 
@@ -57,9 +57,7 @@ impl<'a> Recall<'a> {
         encoder: &mut E,
         from: Option<TurnSeq>,
     ) -> Result<Block, EncodeError<E::Error>> {
-        if self.room == 0 {
-            return Ok(Block::default());
-        }
+        let Some(room) = self.room else { return Ok(Block::default()) };
         let from = from.unwrap_or(self.asking.turn);
         let hits = match self.hits.take() {
             Some(hits) => hits,
@@ -69,7 +67,7 @@ impl<'a> Recall<'a> {
         let mut known = HashSet::from([self.asking.text.trim()]);
         let hidden = |hit: &&Hit| hit.session != *self.asking.session || hit.turn < from;
         let hits = hits.iter().filter(hidden).filter(|hit| known.insert(hit.text.trim()));
-        fill(encoder, hits.take(MOST), self.room)
+        fill(encoder, hits.take(MOST), room)
     }
 
     /// That nothing can be found is no reason not to answer.

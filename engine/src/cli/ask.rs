@@ -25,6 +25,7 @@ pub(super) fn run(
 ) -> Ended {
     let mut prompt = Prompt::new(config)?;
     greet(&talk)?;
+    talk.agent.rest();
     let mut leaving = false;
     let mut status = ExitCode::SUCCESS;
     loop {

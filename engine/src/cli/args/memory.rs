@@ -33,8 +33,31 @@ pub(in crate::cli) enum MemoryAction {
     History(Get),
     /// Store a fact in the place of another one, which ends where the new one begins
     Supersede(Supersede),
+    /// Make the vectors that are lacking, so that search goes by meaning too
+    ///
+    /// Adding and importing do so by themselves, and a chat does while nobody types; this goes on
+    /// where they were stopped, and begins anew with another embedder.
+    Embed {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// How much is remembered, and in how many bytes
     Stats {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Check everything that is stored; the exit status is 1 when something is wrong
+    Verify {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Copy everything to a new file, which can take the place of the namespace's own
+    Backup {
+        /// The new file
+        file: PathBuf,
         /// Print JSON
         #[arg(long)]
         json: bool,

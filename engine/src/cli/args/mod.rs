@@ -171,7 +171,20 @@ fn command() -> clap::Command {
     Cli::command()
         .mut_subcommand("chat", |command| with_keys(command, &all))
         .mut_subcommand("session", |command| with_keys(command, &["data", "namespace", "log"]))
-        .mut_subcommand("memory", |command| with_keys(command, &["data", "namespace", "log"]))
+        .mut_subcommand("memory", |command| {
+            with_keys(
+                command,
+                &[
+                    "embedder",
+                    "models_dir",
+                    "data",
+                    "namespace",
+                    "batch_threads",
+                    "gpu_layers",
+                    "log",
+                ],
+            )
+        })
         .mut_subcommand("models", |command| {
             with_keys(command, &["models_dir", "window", "kv_type", "batch", "log"])
         })

@@ -12,6 +12,7 @@ use garret_storage::{
 };
 use serde::Serialize;
 
+use super::embed;
 use super::id::Id;
 use crate::cli::args::memory::{Add, Get, List, Statement, Supersede};
 use crate::cli::output;
@@ -27,19 +28,24 @@ pub(super) fn add(config: &Config, add: &Add) -> Done {
     let fact = Said::new(&text, &add.statement)?;
     let store = open::store(config)?;
     let added = store.add_fact(&fact.new_fact(), SystemClock::new().wall())?;
-    tell_added(&added, add.statement.json)
+    tell_added(&added, add.statement.json)?;
+    embed::after_add(config, &store);
+    Ok(())
 }
 
 /// `garret memory supersede`.
-pub(super) fn supersede(store: &Store, new: &Supersede) -> Done {
+pub(super) fn supersede(config: &Config, new: &Supersede) -> Done {
     let old = match new.id.parse()? {
         Id::Fact(id) => id,
         Id::Message { .. } => return Err("a message stays said: only a fact is superseded".into()),
     };
     let text = text(&new.text)?;
     let fact = Said::new(&text, &new.statement)?;
+    let store = open::existing_store(config)?;
     let added = store.supersede(old, &fact.new_fact(), SystemClock::new().wall());
-    tell_added(&added.map_err(|error| known(error, old))?, new.statement.json)
+    tell_added(&added.map_err(|error| known(error, old))?, new.statement.json)?;
+    embed::after_add(config, &store);
+    Ok(())
 }
 
 /// An error about a fact that isn't there says where to look.

@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::dates;
+use super::{dates, embed};
 use crate::cli::args::memory::Import;
 use crate::cli::output;
 use crate::config::Config;
@@ -44,6 +44,7 @@ pub(super) fn run(config: &Config, import: &Import) -> Result<(), Box<dyn Error>
         let Report { added, skipped, .. } = report;
         output::say(&format!("{added} messages imported, {skipped} were there already"))?;
     }
+    embed::after_import(config, &store);
     read.map_err(|error| {
         format!("{error}; the lines before it are imported: mend it, then run this again").into()
     })

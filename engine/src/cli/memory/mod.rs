@@ -1,9 +1,11 @@
 //! `garret memory`: what is remembered, without a chat model.
 
 mod dates;
+mod embed;
 mod facts;
 mod id;
 mod import;
+mod keep;
 mod search;
 mod stats;
 
@@ -26,8 +28,15 @@ pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
         MemoryAction::Get(get) => facts::get(&open::existing_store(config)?, get)?,
         MemoryAction::List(list) => facts::list(&open::existing_store(config)?, list)?,
         MemoryAction::History(get) => facts::history(&open::existing_store(config)?, get)?,
-        MemoryAction::Supersede(new) => facts::supersede(&open::existing_store(config)?, new)?,
-        MemoryAction::Stats { json } => stats::run(&open::existing_store(config)?, *json)?,
+        MemoryAction::Supersede(new) => facts::supersede(config, new)?,
+        MemoryAction::Embed { json } => embed::run(config, &open::existing_store(config)?, *json)?,
+        MemoryAction::Stats { json } => stats::run(config, &open::existing_store(config)?, *json)?,
+        MemoryAction::Verify { json } => {
+            return keep::verify(&open::existing_store(config)?, *json);
+        }
+        MemoryAction::Backup { file, json } => {
+            keep::backup(&open::existing_store(config)?, file, *json)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

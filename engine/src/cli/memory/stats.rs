@@ -1,89 +1,93 @@
 //! How much is remembered, and in how many bytes.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 
-use garret_storage::{Part, Store};
+use garret_storage::{Stats, Store};
 use serde::Serialize;
 
+use super::embed;
 use crate::cli::output;
+use crate::config::Config;
+use crate::open;
 
 /// `garret memory stats`.
-pub(super) fn run(store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
-    let stats = Stats::of(store)?;
+pub(super) fn run(config: &Config, store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
+    let embedder = open::ready(config, store)?.is_some();
+    let vectors = embedder.then(|| embed::vectors(store));
+    let stats = Report::new(store.namespace(), &store.stats()?, vectors);
     if json { output::say_json(&stats) } else { Ok(output::say(&stats.for_people())?) }
 }
 
 #[derive(Serialize)]
-struct Stats {
-    namespace: String,
-    sessions: usize,
+struct Report<'a> {
+    namespace: &'a str,
+    sessions: u64,
     turns: u64,
-    facts: u64,
-    /// Of those, the ones that nothing replaced and that have no end.
-    latest_facts: u64,
-    entities: usize,
+    replies: u64,
+    facts: Facts,
+    entities: u64,
+    links: u64,
+    /// Vectors of the configured embedder; `None` without one.
+    vectors: Option<usize>,
     /// Writes that are durable in the journal and not yet among the records.
     pending: u64,
-    files: Vec<File>,
+    /// Of each file, by what its name ends with.
+    bytes: BTreeMap<&'static str, u64>,
+    total_bytes: u64,
 }
 
 #[derive(Serialize)]
-struct File {
-    name: String,
-    bytes: u64,
+struct Facts {
+    all: u64,
+    latest: u64,
+    superseded: u64,
+    ended: u64,
+    damaged: u64,
 }
 
-impl Stats {
-    fn of(store: &Store) -> Result<Self, Box<dyn Error>> {
-        let sessions = store.sessions()?;
-        let (mut facts, mut latest_facts) = (0, 0);
-        store.for_each_fact(|fact| {
-            facts += 1;
-            latest_facts += u64::from(fact.latest);
-        })?;
-        Ok(Self {
-            namespace: store.namespace().to_owned(),
-            sessions: sessions.len(),
-            turns: sessions.iter().map(|session| session.turns).sum(),
-            facts,
-            latest_facts,
-            entities: store.entities()?.len(),
-            pending: store.pending()?,
-            files: files(store)?,
-        })
+impl<'a> Report<'a> {
+    fn new(namespace: &'a str, stats: &Stats, vectors: Option<usize>) -> Self {
+        let facts = stats.facts;
+        Self {
+            namespace,
+            sessions: stats.sessions,
+            turns: stats.turns,
+            replies: stats.replies,
+            facts: Facts {
+                all: facts.all,
+                latest: facts.latest,
+                superseded: facts.superseded,
+                ended: facts.ended,
+                damaged: facts.damaged,
+            },
+            entities: stats.entities,
+            links: stats.links,
+            vectors,
+            pending: stats.pending,
+            bytes: stats.bytes.iter().map(|(part, bytes)| (part.extension(), *bytes)).collect(),
+            total_bytes: stats.total_bytes(),
+        }
     }
 
     fn for_people(&self) -> String {
-        let mut text = format!(
-            "namespace   {}\nsessions    {}\nturns       {}\nfacts       {} ({} hold now)\n\
-             entities    {}\nin journal  {}",
-            self.namespace,
-            self.sessions,
-            self.turns,
-            self.facts,
-            self.latest_facts,
-            self.entities,
-            self.pending
-        );
-        for file in &self.files {
-            text += &format!("\n{:>11} bytes  {}", file.bytes, file.name);
+        let Facts { all, latest, superseded, ended, damaged } = self.facts;
+        let mut text = format!("namespace  {}\n", self.namespace);
+        let mut line = |name: &str, value: String| text += &format!("{name:<10} {value}\n");
+        line("sessions", self.sessions.to_string());
+        line("turns", format!("{} with {} replies", self.turns, self.replies));
+        line("facts", format!("{all}: {latest} hold, {superseded} replaced, {ended} ended"));
+        if damaged > 0 {
+            line("damaged", format!("{damaged} facts: see `garret memory verify`"));
         }
+        line("entities", format!("{} with {} links", self.entities, self.links));
+        let vectors = self.vectors.map(|vectors| vectors.to_string());
+        line("vectors", vectors.unwrap_or_else(|| "no embedder: words alone".into()));
+        line("journal", format!("{} writes", self.pending));
+        let files = self.bytes.iter().map(|(name, bytes)| format!("{name} {bytes}"));
+        let files: Vec<_> = files.collect();
+        line("bytes", format!("{} ({})", self.total_bytes, files.join(", ")));
+        text.truncate(text.trim_end().len());
         text
     }
-}
-
-/// The files of the namespace that are there.
-fn files(store: &Store) -> std::io::Result<Vec<File>> {
-    let Some(records) = store.path() else { return Ok(Vec::new()) };
-    let mut files = Vec::new();
-    for part in [Part::Records, Part::Journal, Part::Coarse, Part::Full, Part::Index] {
-        let path = records.with_extension(part.extension());
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        match path.metadata() {
-            Ok(found) => files.push(File { name, bytes: found.len() }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(files)
 }

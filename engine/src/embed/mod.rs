@@ -1,8 +1,12 @@
 //! The embedder's port: texts as vectors, on llama.cpp or on a script.
 
+mod work;
+
 use std::fmt;
 
 use garret_llm::{EmbedError, Embedder};
+
+pub use work::{WorkError, attach, embed_all};
 
 /// Turns texts into vectors of one length.
 ///

@@ -1,0 +1,102 @@
+//! Vectors for what has none yet: a few at a time, so that it can stop at any moment and go on later.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use garret_core::vector::Kernels;
+use garret_storage::vectors::{UnitKey, VectorError};
+use garret_storage::{ReadError, Store};
+
+use super::{Embed, EmbedFailure};
+
+/// Says that the vectors of `store` are those of `embedder`; others are no longer found.
+///
+/// # Errors
+/// [`VectorError`] when their files can't be read.
+pub fn attach(
+    store: &Store,
+    embedder: &dyn Embed,
+    kernels: Arc<dyn Kernels>,
+) -> Result<(), VectorError> {
+    store.set_embedder(embedder.fingerprint(), embedder.dimensions(), kernels, None)
+}
+
+/// Gives every unit of `store` that has none a vector, and returns how many it gave. `go_on` is
+/// asked between two calls of the model and gets the number so far; whatever was done when it says
+/// no is kept.
+///
+/// # Errors
+/// [`WorkError`]; whatever was done before is kept.
+pub fn embed_all(
+    store: &Store,
+    embedder: &dyn Embed,
+    go_on: &mut dyn FnMut(usize) -> bool,
+) -> Result<usize, WorkError> {
+    let mut done = 0;
+    let mut unusable = HashSet::new();
+    loop {
+        let mut units = store.unembedded(PAGE.saturating_add(unusable.len()))?;
+        units.retain(|(key, _)| !unusable.contains(key));
+        if units.is_empty() {
+            store.tend_vectors()?;
+            return Ok(done);
+        }
+        for group in units.chunks(GROUP) {
+            let mut vectors = Vec::with_capacity(group.len());
+            let mut stopped = false;
+            for batch in group.chunks(BATCH) {
+                stopped = !go_on(done + vectors.len());
+                if stopped {
+                    break;
+                }
+                embed(embedder, batch, &mut vectors, &mut unusable)?;
+            }
+            done += store.add_vectors(&vectors)?;
+            if stopped {
+                return Ok(done);
+            }
+        }
+    }
+}
+
+/// Appends the vectors of `units`, and to `unusable` the keys of those that have none: a text may
+/// hold nothing that the embedder knows.
+fn embed(
+    embedder: &dyn Embed,
+    units: &[(UnitKey, String)],
+    vectors: &mut Vec<(UnitKey, Vec<f32>)>,
+    unusable: &mut HashSet<UnitKey>,
+) -> Result<(), WorkError> {
+    let texts: Vec<_> = units.iter().map(|(_, text)| text.as_str()).collect();
+    for ((key, _), vector) in units.iter().zip(embedder.embed(&texts)?) {
+        let usable = vector.iter().all(|x| x.is_finite()) && vector.iter().any(|x| *x != 0.0);
+        if usable {
+            vectors.push((*key, vector));
+        } else {
+            unusable.insert(*key);
+        }
+    }
+    Ok(())
+}
+
+/// Why there aren't all the vectors there should be.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WorkError {
+    /// What is to be embedded can't be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The model failed.
+    #[error("no vectors were made: {0}")]
+    Embed(#[from] EmbedFailure),
+    /// The vectors can't be stored.
+    #[error(transparent)]
+    Vectors(#[from] VectorError),
+}
+
+/// Units looked up at once; looking takes a pass over all of them.
+const PAGE: usize = 1_024;
+/// Vectors stored together, with one sync.
+const GROUP: usize = 64;
+/// Texts of one call of the model; nobody waits for more than these.
+const BATCH: usize = 8;
