@@ -159,6 +159,17 @@ pub enum WriteError {
         /// The turn.
         turn: TurnSeq,
     },
+    /// The turn was forgotten.
+    #[error("turn {turn} of session `{session}` was forgotten: nothing more is stored of it")]
+    ForgottenTurn {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: TurnSeq,
+    },
+    /// A pattern that is in every text.
+    #[error("nothing but white space is in every text: say which words are to be forgotten")]
+    BlankPattern,
     /// A fact that can't be taken or found.
     #[error(transparent)]
     Fact(#[from] FactError),
@@ -198,6 +209,9 @@ pub enum ReadError {
         /// The id asked for.
         session: SessionId,
     },
+    /// A pattern that is in every text.
+    #[error("nothing but white space is in every text: say which words to look for")]
+    BlankPattern,
 }
 
 /// What the layers below an operation report; each operation widens it to its own enum.

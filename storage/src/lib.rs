@@ -40,6 +40,10 @@
 //! [`Store::stats`] counts what there is, [`Store::verify`] checks all of it, and [`Store::backup`]
 //! copies it while it is in use.
 //!
+//! [`Store::forget`] removes words for good, with all that was made of them, and writes the files
+//! anew, so that no byte of them stays; [`Store::verify_erased`] looks for them in every file, and
+//! [`Store::erasures`] is the ledger. [`Store::compact`] writes the files anew by itself.
+//!
 //! What holds, and is tested by cutting the power at every moment of a workload: an acknowledged
 //! write is there afterwards; one that was under way is there whole or not at all.
 //!
@@ -51,8 +55,9 @@
 //!
 //! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
 //! pages; a write syncs once and moves one or two blocks of 4 KiB, and every 256th also folds the
-//! journal (two syncs and about as many bytes as were said, with 40 KB on top); listing reads every session's record; a delete leaves the bytes in free pages until they are used again; files
-//! shrink only where their end is free.
+//! journal (two syncs and about as many bytes as were said, with 40 KB on top); listing reads every session's record; a delete leaves the bytes
+//! in free pages until they are used again or the store is compacted; files shrink only where their
+//! end is free, or then.
 
 #![forbid(unsafe_code)]
 
@@ -61,6 +66,7 @@ mod bundle;
 mod create;
 mod error;
 pub mod facts;
+mod forget;
 mod import;
 mod journal;
 mod lock;
@@ -87,9 +93,11 @@ pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
     FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Usage,
 };
+pub use forget::{Erasure, Forgotten, ForgottenItem, ForgottenKind, Selection, Trace};
 pub use import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
 pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
 pub use part::Part;
+pub use rewrite::Compacted;
 pub use stats::{FactStats, Stats};
 pub use store::{MAX_BYTES, Store};
 pub use verify::{Checked, Problem, Report};

@@ -31,6 +31,10 @@ pub(crate) struct Open {
     pub(crate) database: Database,
     pub(crate) link: Arc<Link>,
     pub(crate) journal: Journal,
+    /// Whether nothing was ever written.
+    pub(crate) is_new: bool,
+    /// Whether something was forgotten that may still be in the files.
+    pub(crate) rewrite_due: bool,
     /// What is searched, from the first search on.
     pub(crate) derived: Option<Box<Derived>>,
 }
@@ -53,11 +57,12 @@ impl Open {
         media: &Arc<Media>,
     ) -> Result<Self, Unopened> {
         let (stage, found) = stage(namespace, &**records)?;
+        let is_new = found != Found::Database;
         let link = Link::new(records.clone(), stage);
         let opened = contain(|| {
             let database = builder().create_with_backend(Adapter(link.clone()))?;
             Ok(match prepare(&database, namespace, media, found) {
-                Ok(journal) => Ok((database, journal)),
+                Ok(journal) => Ok((due(&database)?, database, journal)),
                 Err(unopened) => {
                     discard(database);
                     Err(unopened)
@@ -65,7 +70,9 @@ impl Open {
             })
         });
         match opened {
-            Ok(Ok((database, journal))) => Ok(Self { database, link, journal, derived: None }),
+            Ok(Ok((rewrite_due, database, journal))) => {
+                Ok(Self { database, link, journal, is_new, rewrite_due, derived: None })
+            }
             Ok(Err(Unopened::Fault(fault))) => Err(Unopened::Fault(explain(fault, &link))),
             Ok(Err(unopened)) => Err(unopened),
             Err(fault) => Err(Unopened::Fault(explain(fault, &link))),
@@ -94,6 +101,7 @@ impl Open {
                 self.journal.soil();
             }
         }
+        self.rewrite_due |= matches!(outcome, Outcome::Forgotten { .. });
         Ok(Ok(outcome))
     }
 
@@ -114,6 +122,7 @@ impl Open {
         set_durability(&mut transaction, Durability::Immediate)?;
         transaction.commit()?;
         self.link.flush().map_err(Fault::Medium)?;
+        self.is_new = false;
         self.journal.folded(place);
         Ok(())
     }
@@ -215,6 +224,12 @@ fn folded(database: &Database) -> Result<Position, Unopened> {
     let value = meta.get(key::JOURNAL).map_err(Fault::from)?;
     let bytes = value.and_then(|bytes| bytes.value().try_into().ok());
     bytes.map(Position::from_bytes).ok_or_else(|| bad_meta(key::JOURNAL))
+}
+
+/// Whether something was forgotten that may still be in the files.
+fn due(database: &Database) -> Result<bool, Fault> {
+    let meta = database.begin_read()?.open_table(META)?;
+    Ok(meta.get(key::REWRITE)?.is_some())
 }
 
 fn set_durability(transaction: &mut WriteTransaction, durability: Durability) -> Result<(), Fault> {

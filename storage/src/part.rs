@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
 
+use crate::rewrite::Memory;
+
 /// One of the files that make up a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -20,12 +22,14 @@ pub enum Part {
     Full,
     /// The text index as it was some time ago; made from the records.
     Index,
+    /// The records while they are written anew; else empty, or not there.
+    Next,
 }
 
 impl Part {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Records, Self::Journal, Self::Coarse, Self::Full, Self::Index];
+    /// All of them, the one of the records first.
+    pub const ALL: [Self; 6] =
+        [Self::Records, Self::Journal, Self::Coarse, Self::Full, Self::Index, Self::Next];
 
     /// What its file's name ends with, after the dot.
     pub const fn extension(self) -> &'static str {
@@ -35,6 +39,7 @@ impl Part {
             Self::Coarse => "i8",
             Self::Full => "f16",
             Self::Index => "idx",
+            Self::Next => "next",
         }
     }
 }
@@ -69,11 +74,13 @@ impl Media {
         Self { open: Box::new(open), records: None, alone: false }
     }
 
-    /// Records on `medium` and no other part.
+    /// Records on `medium`, and in memory what is needed to write them anew.
     pub(crate) fn alone(medium: Box<dyn Medium>) -> Self {
         let medium: Arc<dyn Medium> = medium.into();
+        let next: Arc<dyn Medium> = Arc::new(Memory::default());
         let open = move |part| match part {
             Part::Records => Ok(medium.clone()),
+            Part::Next => Ok(next.clone()),
             _ => Err(MediumError::Denied),
         };
         Self { open: Box::new(open), records: None, alone: true }
@@ -83,6 +90,23 @@ impl Media {
     /// or is about to be written.
     pub(crate) fn open(&self, part: Part) -> Result<Arc<dyn Medium>, MediumError> {
         (self.open)(part)
+    }
+
+    /// A part, unless that would create it.
+    pub(crate) fn open_existing(&self, part: Part) -> Result<Option<Arc<dyn Medium>>, MediumError> {
+        if !self.has(part) || !self.exists(part) {
+            return Ok(None);
+        }
+        match self.open(part) {
+            // Media that aren't files may lack a part.
+            Err(MediumError::Denied) if self.records.is_none() => Ok(None),
+            medium => medium.map(Some),
+        }
+    }
+
+    /// Where a part is, if it is a file.
+    pub(crate) fn path(&self, part: Part) -> Option<PathBuf> {
+        self.records.as_ref().map(|records| records.with_extension(part.extension()))
     }
 
     /// Whether a part can be opened without creating it.
@@ -96,7 +120,7 @@ impl Media {
 
     /// Whether the store may have this part at all.
     pub(crate) fn has(&self, part: Part) -> bool {
-        !self.alone || part == Part::Records
+        !self.alone || matches!(part, Part::Records | Part::Next)
     }
 }
 

@@ -6,6 +6,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use redb::{OwnedAccessGuard, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _};
 
 use crate::error::{Fault, ReadError};
+use crate::forget;
 use crate::open::{Open, contain};
 use crate::record::{self, ReplyRecord, SessionRecord, TurnRecord, damaged, turn_name, unseal};
 use crate::store::Store;
@@ -57,7 +58,7 @@ impl Store {
     /// Hands the turns of `session` from number `from` on to `f`, in order.
     ///
     /// A turn that can't be read is left out, so its number is missing, and logged;
-    /// [`Store::damaged_turns`] names it. The views borrow from pages that this call holds; `f` may
+    /// [`Store::damaged_turns`] names it. One that was [forgotten](Store::forget) is left out, too. The views borrow from pages that this call holds; `f` may
     /// use the store, and sees the turns as they were when the call began.
     ///
     /// # Errors
@@ -150,6 +151,8 @@ struct Rows {
     replies: Vec<(TurnSeq, Guard)>,
     /// Likewise.
     speakers: Vec<(TurnSeq, Guard)>,
+    /// In order, those that are gone on purpose.
+    forgotten: Vec<TurnSeq>,
 }
 
 impl Rows {
@@ -162,12 +165,14 @@ impl Rows {
             turns: rows(&transaction.open_table(TURNS)?, record, from)?,
             replies: rows(&transaction.open_table(REPLIES)?, record, from)?,
             speakers: rows(&transaction.open_table(SPEAKERS)?, record, from)?,
+            forgotten: forget::turns(&transaction, record.number, from)?,
         })
     }
 
     /// The turns that can be read, and those that can't wholly be.
     fn views(&self) -> Result<(Vec<TurnView<'_>>, Vec<DamagedTurn>), Fault> {
         let (mut views, mut damaged) = (Vec::with_capacity(self.turns.len()), Vec::new());
+        let mut forgotten = self.forgotten.iter().peekable();
         let mut turns = self.turns.iter().peekable();
         let mut replies = self.replies.iter().peekable();
         let mut speakers = self.speakers.iter().peekable();
@@ -175,7 +180,11 @@ impl Rows {
             let turn = turns.next_if(|(of, _)| *of == seq).map(|(_, guard)| guard);
             let reply = replies.next_if(|(of, _)| *of == seq).map(|(_, guard)| guard);
             let speaker = speakers.next_if(|(of, _)| *of == seq).map(|(_, guard)| guard);
+            let is_forgotten = forgotten.next_if(|of| **of == seq).is_some();
             let Some(turn) = turn else {
+                if is_forgotten {
+                    continue;
+                }
                 damaged.push(DamagedTurn { seq, what: "turn record (missing)", only_reply: false });
                 continue;
             };

@@ -12,6 +12,7 @@ use crate::lock::{Lock, LockError};
 use crate::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
 use crate::open::{Open, contain, explain, is_new, make_directory, sync_directories};
 use crate::part::{Media, Part};
+use crate::rewrite::Next;
 use crate::vectors::Vectors;
 
 /// Most bytes that a text, a reply's token ids or a receipt can have.
@@ -30,12 +31,16 @@ pub struct Store {
     _lock: Option<Lock>,
 }
 
-struct Slot {
-    records: Arc<dyn Medium>,
+pub(crate) struct Slot {
+    pub(crate) records: Arc<dyn Medium>,
+    /// What is beside the records.
+    pub(crate) next: Next,
     /// Empty while an operation runs, and after one that failed.
-    open: Option<Open>,
+    pub(crate) open: Option<Open>,
     /// Writes that wait before a fold is tried again, after one that failed.
     patience: u64,
+    /// Writes before a rewrite that is due is tried again, after one that failed.
+    rest: u64,
 }
 
 impl Store {
@@ -132,13 +137,15 @@ impl Store {
 
     fn connect(namespace: &str, records: Arc<dyn Medium>, media: Media) -> Result<Self, OpenError> {
         let media = Arc::new(media);
-        let open =
-            Open::connect(namespace, &records, &media).map_err(|why| why.into_error(namespace))?;
+        let failed = |source| OpenError::Medium { namespace: namespace.to_owned(), source };
+        let next = Next::look(&media).map_err(failed)?;
+        let open = Open::connect(namespace, &next.shown(&records), &media)
+            .map_err(|why| why.into_error(namespace))?;
         Ok(Self {
             namespace: namespace.to_owned(),
             path: None,
             media,
-            slot: Mutex::new(Slot { records, open: Some(open), patience: 0 }),
+            slot: Mutex::new(Slot { records, next, open: Some(open), patience: 0, rest: 0 }),
             vectors: Vectors::default(),
             _lock: None,
         })
@@ -148,7 +155,7 @@ impl Store {
         &self.media
     }
 
-    fn slot(&self) -> MutexGuard<'_, Slot> {
+    pub(crate) fn slot(&self) -> MutexGuard<'_, Slot> {
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -175,6 +182,9 @@ impl Store {
     /// is durable whether or not that succeeds.
     fn tidy(&self, slot: &mut Slot) {
         let Some(open) = &slot.open else { return };
+        if open.rewrite_due {
+            return self.catch_up(slot);
+        }
         if open.journal.is_unclean() {
             let wiped = self.run(slot, true, |open| open.journal.wipe().map_err(Fault::Medium));
             if let Err(fault) = wiped {
@@ -194,16 +204,24 @@ impl Store {
         }
     }
 
-    fn run<T>(
+    /// Writes the records anew, which was cut short after something was forgotten.
+    fn catch_up(&self, slot: &mut Slot) {
+        slot.rest = slot.rest.saturating_sub(1);
+        // Whoever has the vectors may be waiting for the records.
+        let Some(mut vectors) = self.vectors.try_write().filter(|_| slot.rest == 0) else { return };
+        if let Err(fault) = self.rewrite(slot, &mut vectors) {
+            tracing::warn!(?fault, "what was forgotten can't be erased from the files yet");
+            slot.rest = RETRY_OPS;
+        }
+    }
+
+    pub(crate) fn run<T>(
         &self,
         slot: &mut Slot,
         writes: bool,
         act: impl FnOnce(&mut Open) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
-        let mut open = match slot.open.take() {
-            Some(open) => open,
-            None => self.reconnect(slot)?,
-        };
+        let mut open = self.ready(slot, writes)?;
         open.link.forget_failure();
         match contain(|| act(&mut open)) {
             Err(fault) if fault.is_fatal(writes) => {
@@ -218,10 +236,49 @@ impl Store {
         }
     }
 
-    /// The database again, after it failed.
+    /// The open database, taken from its slot; for writing with nothing beside the records.
+    fn ready(&self, slot: &mut Slot, writes: bool) -> Result<Open, Fault> {
+        if matches!(slot.next, Next::Unknown) {
+            slot.next = Next::look(&self.media).map_err(Fault::Medium)?;
+            if matches!(slot.next, Next::Whole(_)) {
+                slot.close();
+            }
+        }
+        if writes && slot.next.is_due() {
+            self.settle(slot)?;
+        }
+        match slot.open.take() {
+            Some(open) => Ok(open),
+            None => self.reconnect(slot),
+        }
+    }
+
+    /// Brings the records to what the file beside them says, and empties that.
+    pub(crate) fn settle(&self, slot: &mut Slot) -> Result<(), Fault> {
+        let next = std::mem::replace(&mut slot.next, Next::Unknown);
+        if let Next::Whole(_) = next {
+            slot.close();
+            // The handle may be one that couldn't be synced.
+            slot.records = self.media.open(Part::Records).map_err(Fault::Medium)?;
+        }
+        next.settle(&*slot.records).map_err(Fault::Medium)?;
+        slot.next = Next::Nothing;
+        Ok(())
+    }
+
+    /// The database again, after it failed or its file was replaced.
     fn reconnect(&self, slot: &mut Slot) -> Result<Open, Fault> {
         slot.records = self.media.open(Part::Records).map_err(Fault::Medium)?;
-        Ok(Open::connect(&self.namespace, &slot.records, &self.media)?)
+        Ok(Open::connect(&self.namespace, &slot.next.shown(&slot.records), &self.media)?)
+    }
+}
+
+impl Slot {
+    /// Drops the open database, and whatever it has not written.
+    fn close(&mut self) {
+        if let Some(open) = self.open.take() {
+            open.abandon();
+        }
     }
 }
 

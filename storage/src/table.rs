@@ -34,6 +34,8 @@ pub(crate) mod key {
     pub(crate) const NEXT_SESSION: &str = "next_session";
     pub(crate) const ACTIVITY: &str = "activity";
     pub(crate) const JOURNAL: &str = "journal";
+    /// There while what was forgotten may still be in the files.
+    pub(crate) const REWRITE: &str = "rewrite";
 }
 
 /// Makes the tables that aren't there: all of them in a new store, those of later versions in an

@@ -9,6 +9,7 @@ use super::record::{ASSISTANT, NAMED, USER};
 use super::view::FactSource;
 use super::write::Stop;
 use crate::error::{Fault, WriteError};
+use crate::forget;
 use crate::record::{self, ReplyRecord, SessionRecord, TurnRecord, session_name};
 use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, turn_key};
 
@@ -34,6 +35,9 @@ pub(super) fn origin(
     };
     if draft.turn == 0 || draft.turn > record.turns {
         return Err(WriteError::UnknownTurn { session, turn: draft.turn }.into());
+    }
+    if forget::is_forgotten(transaction, &turn_key(record.number, draft.turn))? {
+        return Err(WriteError::ForgottenTurn { session, turn: draft.turn }.into());
     }
     let grounded = is_said(transaction, record.number, draft)?;
     Ok((record.number, draft.turn, grounded))

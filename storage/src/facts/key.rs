@@ -77,7 +77,7 @@ pub fn is_multi_valued(predicate: &str) -> bool {
 
 /// `text` with case folded as Unicode's full case folding does, in NFC. Folding what is folded
 /// changes nothing.
-fn fold_case(text: &str) -> String {
+pub(crate) fn fold_case(text: &str) -> String {
     // Per letter: small, capital, small again. So sharp s, ligatures and final sigma meet their
     // capitals' small letters, as in CaseFolding.txt; that leaves dotless i alone.
     let folded = text.nfc().flat_map(|c| {

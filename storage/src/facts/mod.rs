@@ -46,6 +46,7 @@
 
 mod close;
 mod error;
+pub(crate) mod forget;
 mod ground;
 mod id;
 pub(crate) mod key;
@@ -64,9 +65,11 @@ mod write;
 
 pub use error::FactError;
 pub use id::{EntityId, FactId, FactIdError};
+pub(crate) use key::fold_case;
 pub use key::is_multi_valued;
 pub(crate) use op::FactOp;
 pub use op::MAX_NAME_BYTES;
+pub(crate) use record::{EntityRecord, FactRecord};
 pub use view::{
     Added, Entity, Fact, FactFilter, FactKind, FactPage, FactSource, FactView, Link, LinkKind,
     NewFact, Node, Origin, Outcome, Usage,

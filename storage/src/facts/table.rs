@@ -67,6 +67,11 @@ pub(crate) fn lane_of(key: &[u8; SLOT_KEY]) -> LaneKey {
     LaneKey { subject: word(key, 0), predicate: part(key, 8), value: part(key, 16) }
 }
 
+/// The number that a key begins with.
+pub(crate) fn first_id(key: &[u8]) -> u64 {
+    word(key, 0)
+}
+
 /// The number at the end of a key.
 pub(crate) fn last_id(key: &[u8]) -> u64 {
     word(key, key.len().saturating_sub(8))

@@ -10,6 +10,7 @@ use super::import::import;
 use super::op::{Op, Reply, Stamp};
 use crate::error::{Fault, WriteError};
 use crate::facts::{self, Effect};
+use crate::forget;
 use crate::import::Place;
 use crate::record::{
     ReplyRecord, SessionRecord, TurnRecord, damaged, encode, seal, session_name, turn_name,
@@ -36,6 +37,8 @@ pub(crate) enum Outcome {
     Facts(Effect),
     /// Where each went; `None` for what was there already.
     Imported(Vec<Option<Place>>),
+    /// Something was forgotten; the erasure has this number.
+    Forgotten { erasure: u64 },
 }
 
 impl Outcome {
@@ -58,6 +61,10 @@ pub(crate) fn apply(
         Op::Delete { session } => delete(transaction, session),
         Op::Facts(op) => Ok(facts::apply(transaction, op)?.map(Outcome::Facts)),
         Op::Import(all) => Ok(Ok(Outcome::Imported(import(transaction, all)?))),
+        Op::Forget(removal) => {
+            let erasure = forget::apply(transaction, removal)?;
+            Ok(Ok(Outcome::Forgotten { erasure }))
+        }
     }
 }
 
@@ -96,6 +103,9 @@ fn reply(
         return Ok(Err(WriteError::UnknownTurn { session: id(op.session)?, turn: seq }));
     }
     let key = turn_key(number, seq);
+    if forget::is_forgotten(transaction, &key)? {
+        return Ok(Err(WriteError::ForgottenTurn { session: id(op.session)?, turn: seq }));
+    }
     let bytes = encode(&ReplyRecord::new(number, op))?;
     if transaction.open_table(REPLIES)?.insert(&key, bytes.as_slice())?.is_some() {
         return Ok(Err(WriteError::AlreadyReplied { session: id(op.session)?, turn: seq }));
@@ -146,20 +156,20 @@ fn delete(
         Err(Fault::Damaged { .. }) => numbers_of_damaged(transaction, session)?,
         Err(fault) => return Err(fault),
     };
-    for number in numbers.iter().copied() {
-        let (first, last) = (turn_key(number, 0), turn_key(number, u64::MAX));
-        for table in [TURNS, REPLIES, RECEIPTS, SPEAKERS] {
-            transaction
-                .open_table(table)?
-                .retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
-        }
-        let (first, last) = (import_key(number, [0; 16]), import_key(number, [0xff; 16]));
-        transaction
-            .open_table(IMPORTED)?
-            .retain_in::<&[u8; 24], _>(&first..=&last, |_, _| false)?;
-    }
+    numbers.iter().try_for_each(|number| remove_turns(transaction, *number))?;
     transaction.open_table(SESSIONS)?.remove(session.as_bytes())?;
     Ok(Ok(Outcome::Deleted { numbers }))
+}
+
+/// Removes all turns of a session, and what belongs to them.
+pub(crate) fn remove_turns(transaction: &WriteTransaction, session: u64) -> Result<(), Fault> {
+    let (first, last) = (turn_key(session, 0), turn_key(session, u64::MAX));
+    for table in [TURNS, REPLIES, RECEIPTS, SPEAKERS] {
+        transaction.open_table(table)?.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
+    }
+    let (first, last) = (import_key(session, [0; 16]), import_key(session, [0xff; 16]));
+    transaction.open_table(IMPORTED)?.retain_in::<&[u8; 24], _>(&first..=&last, |_, _| false)?;
+    forget::unmark(transaction, session)
 }
 
 /// The numbers of a session whose record can't be read: the one that it claims, where there are
@@ -210,7 +220,7 @@ pub(super) fn load(
     found.map(|bytes| SessionRecord::read(id, bytes.value())).transpose()
 }
 
-fn save(transaction: &WriteTransaction, record: &SessionRecord) -> Result<(), Fault> {
+pub(crate) fn save(transaction: &WriteTransaction, record: &SessionRecord) -> Result<(), Fault> {
     put_session(&mut transaction.open_table(SESSIONS)?, record)
 }
 

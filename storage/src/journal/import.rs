@@ -93,7 +93,8 @@ impl<'a> Importer<'_, 'a> {
     /// Whether the last turn of a session has no reply, and is somebody else's than the assistant's.
     fn can_be_answered(&self, number: u64, turns: u64) -> Result<bool, Fault> {
         let key = turn_key(number, turns);
-        if turns == 0 || self.replies.get(&key)?.is_some() {
+        // A turn that was forgotten gets nothing more.
+        if self.turns.get(&key)?.is_none() || self.replies.get(&key)?.is_some() {
             return Ok(false);
         }
         let speaker = self.speakers.get(&key)?;

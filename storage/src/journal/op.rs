@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Fault;
 use crate::facts::FactOp;
+use crate::forget::Removal;
 use crate::record::{byte_of, confidence_of};
 
 /// One write. A frame of the journal holds it in postcard, which names a variant by its place in
@@ -35,6 +36,8 @@ pub(crate) enum Op<'a> {
     /// What was said in conversations held elsewhere.
     #[serde(borrow)]
     Import(Vec<Said<'a>>),
+    /// Words go for good, with all that was made of them.
+    Forget(Removal),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,7 +66,7 @@ pub(crate) struct Said<'a> {
 }
 
 /// A wall clock's time and how good it was.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stamp {
     pub(crate) unix_ms: i64,
     pub(crate) clock: u8,
@@ -78,7 +81,7 @@ impl Op<'_> {
     /// Whether it goes into the records at once, whatever its size: what it takes away mustn't
     /// come back with a journal that lost its last frame.
     pub(crate) fn is_removal(&self) -> bool {
-        matches!(self, Self::Delete { .. })
+        matches!(self, Self::Delete { .. } | Self::Forget(_))
     }
 }
 

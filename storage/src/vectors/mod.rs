@@ -70,7 +70,7 @@ pub use rotation::Rotation;
 pub use scan::{CANDIDATES, Hit, Scores};
 pub use write::{LEARN_FROM, LEARNED_COARSE};
 
-pub(crate) use store::Vectors;
+pub(crate) use store::{Vectors, erase_all_but};
 
 use load::Loaded;
 use slots::Slot;

@@ -3,7 +3,7 @@
 //! Whoever needs both the vectors' lock and the records' takes the vectors' first.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use garret_core::medium::{Medium, MediumError};
 use garret_core::vector::{Kernels, Scalar};
@@ -26,16 +26,30 @@ impl Vectors {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Option<VectorStore>> {
-        self.0.write().unwrap_or_else(|poisoned| {
-            // A panic came in the way of a change: what is in the files counts.
-            let vectors = poisoned.into_inner();
-            if let Some(store) = &*vectors {
-                store.failed.store(true, Ordering::Relaxed);
-            }
-            self.0.clear_poison();
-            vectors
-        })
+    pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Option<VectorStore>> {
+        self.0.write().unwrap_or_else(|poisoned| self.sound(poisoned))
+    }
+
+    /// For who has the records' lock already, and so can't wait for this one.
+    pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, Option<VectorStore>>> {
+        match self.0.try_write() {
+            Ok(vectors) => Some(vectors),
+            Err(TryLockError::Poisoned(poisoned)) => Some(self.sound(poisoned)),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// A panic came in the way of a change: what is in the files counts.
+    fn sound<'a>(
+        &self,
+        poisoned: PoisonError<RwLockWriteGuard<'a, Option<VectorStore>>>,
+    ) -> RwLockWriteGuard<'a, Option<VectorStore>> {
+        let vectors = poisoned.into_inner();
+        if let Some(store) = &*vectors {
+            store.failed.store(true, Ordering::Relaxed);
+        }
+        self.0.clear_poison();
+        vectors
     }
 }
 
@@ -171,6 +185,21 @@ impl Store {
             UnitKey::Fact { id } => self.fact(crate::FactId(id)).map(|fact| fact.is_some()),
         };
         found.map_err(|error| VectorError::Records(error.to_string()))
+    }
+}
+
+/// Removes all vectors but those of units that are `there`, and every trace of others, such as rows
+/// that a power cut left without an entry.
+pub(crate) fn erase_all_but(
+    vectors: &mut Option<VectorStore>,
+    media: &Arc<Media>,
+    there: &dyn Fn(UnitKey) -> bool,
+) -> Result<(), VectorError> {
+    erase(vectors, media, &|key| !there(key))?;
+    match vectors {
+        // No fact has this number: a removal begins with what isn't anybody's.
+        Some(store) => store.remove(&[UnitKey::Fact { id: 0 }]).map(drop),
+        None => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::readable;
 use super::report::{Advice, Report};
 use crate::error::Fault;
+use crate::forget;
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name, unseal};
 use crate::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, counter, key, seq_of, session_of,
@@ -74,6 +75,13 @@ pub(super) fn turns(transaction: &ReadTransaction, report: &mut Report) -> Resul
             report.add(what, turn_name(session, seq), Advice::Restore);
         }
     }
+    for (session, seq) in forget::all_turns(transaction)? {
+        counts.count(session, seq, report);
+        if turns.get(&turn_key(session, seq))?.is_some() {
+            let what = "turn record (of a turn that was forgotten)";
+            report.add(what, turn_name(session, seq), Advice::Restore);
+        }
+    }
     for entry in replies.iter()? {
         let (key, bytes) = entry?;
         report.checked.replies += 1;
@@ -121,7 +129,10 @@ pub(super) fn imported(transaction: &ReadTransaction, report: &mut Report) -> Re
         let session = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
         let seq = u64::from_be_bytes(*seq.value());
         if turns.get(&turn_key(session, seq))?.is_none() {
-            report.add("import (without a turn)", turn_name(session, seq), Advice::Restore);
+            // What an import calls a turn stays when that is forgotten.
+            if !forget::is_marked(transaction, &turn_key(session, seq))? {
+                report.add("import (without a turn)", turn_name(session, seq), Advice::Restore);
+            }
         }
     }
     Ok(())

@@ -179,7 +179,8 @@ fn a_journal_of_another_namespace_or_version_is_refused() {
     let neighbour = other.clone();
     let store = Store::on_media("neighbour", move |part| match part {
         garret_storage::Part::Records => Ok(Box::new(neighbour.records.clone())),
-        _ => Ok(Box::new(neighbour.journal.clone())),
+        garret_storage::Part::Journal => Ok(Box::new(neighbour.journal.clone())),
+        _ => Err(garret_core::medium::MediumError::Denied),
     });
     let store = store.unwrap();
     apply(&store, &accept(1)).unwrap();

@@ -20,6 +20,7 @@ mod model;
 mod operations;
 #[cfg(unix)]
 mod read_only;
+mod rewrite;
 mod search;
 mod vectors;
 mod vectors_crash;
