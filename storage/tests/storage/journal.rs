@@ -1,6 +1,6 @@
 //! The journal: what waits in it, what an open makes of it, and which journals are refused.
 
-use garret_hal::media::RamMedium;
+use garret_hal::media::{Faults, FaultyMedium, Op as MediumOp, RamMedium};
 use garret_storage::{OpenError, Store, file_name};
 use sha2::Digest as _;
 
@@ -72,20 +72,43 @@ fn a_long_run_folds_on_its_way() {
     let (pair, mut model) = (Ram::default(), Model::default());
     let store = pair.open();
     let mut folds = 0;
-    for number in 1..=1_000 {
+    for number in 1..=2_500 {
         let waiting = store.pending().unwrap();
         assert_eq!(apply(&store, &accept(number)).unwrap(), model.apply(&accept(number)));
         folds += u64::from(store.pending().unwrap() < waiting);
-        if number % 97 == 0 {
+        if number % 251 == 0 {
             assert_eq!(read(&pair.bytes()).unwrap(), model.dump(), "{number}");
         }
     }
-    assert_eq!(folds, 999 / 256);
+    assert_eq!(folds, 2_499 / 1_024);
     store.fold().unwrap();
     assert_eq!(store.pending().unwrap(), 0);
     let [records, journal] = pair.bytes();
     assert_eq!(journal.len(), 128 << 10);
     assert_eq!(read(&[records, Vec::new()]).unwrap(), model.dump());
+}
+
+/// A device writes whole blocks: a write that lies in two costs twice as much.
+#[test]
+fn an_add_writes_one_block_and_syncs_once() {
+    let records = FaultyMedium::new(Faults::default());
+    let pair = Pair { journal: records.beside(Vec::new()), records };
+    let store = pair.open();
+    apply(&store, &accept(1)).unwrap();
+    apply(&store, &accept(2)).unwrap();
+    let before = usize::try_from(pair.journal.ops()).unwrap();
+    for number in 3..=500 {
+        apply(&store, &accept(number)).unwrap();
+    }
+    let recording = pair.journal.recording();
+    let ops = &recording.ops()[before..];
+    assert_eq!(ops.len(), 2 * 498);
+    for pair in ops.chunks(2) {
+        let [MediumOp::Write { offset, bytes }, MediumOp::Sync] = pair else {
+            panic!("{pair:?}");
+        };
+        assert_eq!(offset / 4_096, (offset + bytes.len() as u64 - 1) / 4_096, "{offset}");
+    }
 }
 
 #[test]
