@@ -318,14 +318,13 @@ impl<'t> Writer<'t> {
         let around = self.around(place.lane, start)?;
         let yields = draft.inferred && old.is_none();
         let placed = timeline::place(start, draft.valid_to.unwrap_or(OPEN), yields, around);
+        let heir = match placed.superseded_by {
+            Some(heir) if self.would_follow_itself(heir, old, placed.cuts)? => None,
+            heir => heir,
+        };
         if let Some(cut) = placed.cuts {
             self.close(cut, start, Cause::Replaced(id))?;
         }
-        let heir = match (placed.superseded_by, old) {
-            // One that the old fact comes after can't come after what replaces the old fact.
-            (Some(heir), Some(old)) if self.leads_to(heir, old)? => None,
-            (heir, _) => heir,
-        };
         let kind = match (draft.inferred, self.superseded.is_empty()) {
             (true, _) => FactKind::Derives,
             (false, false) => FactKind::Supersedes,
@@ -449,13 +448,26 @@ impl<'t> Writer<'t> {
         Ok(false)
     }
 
-    /// Whether `to` is `from` or among its successors.
-    fn leads_to(&self, from: u64, to: u64) -> Result<bool, Stop> {
-        let mut at = from;
-        while at != 0 && at != to {
+    /// Whether a fact with this heir would come after itself: when the heir leads to what the fact
+    /// is about to replace. `old` has the fact as its heir already, `cut` doesn't yet.
+    fn would_follow_itself(
+        &self,
+        heir: u64,
+        old: Option<u64>,
+        cut: Option<u64>,
+    ) -> Result<bool, Stop> {
+        // What comes between a fact and its heir changes nothing. So it is with most, and the way
+        // along all heirs can be long.
+        let cut_by =
+            cut.map(|cut| self.known(cut)).transpose()?.map_or(heir, |cut| cut.superseded_by);
+        if old.is_none() && cut_by == heir {
+            return Ok(false);
+        }
+        let mut at = heir;
+        while at != 0 && ![old, cut].contains(&Some(at)) {
             at = load(&self.facts, at)?.ok_or_else(|| missing(at))?.superseded_by;
         }
-        Ok(at == to)
+        Ok(at != 0)
     }
 
     fn used(&self, fact: u64) -> Result<Usage, Stop> {

@@ -291,8 +291,9 @@ impl Model {
                 next.filter(|next| row.end.is_none_or(|end| self[*next].start < end))
             {
                 row.end = Some(self[next].start);
-                row.heir =
-                    Some(next).filter(|next| !old.is_some_and(|old| self.leads_to(*next, old)));
+                let replaced: Vec<u64> = old.into_iter().chain(holder).collect();
+                let leads_back = |next: u64| replaced.iter().any(|id| self.leads_to(next, *id));
+                row.heir = Some(next).filter(|next| !leads_back(*next));
             }
             if let Some(holder) = holder {
                 self.close(holder, row.start, Some(id), id, &mut done);

@@ -13,6 +13,7 @@ mod facts_model;
 mod facts_operations;
 mod fixture;
 mod full;
+mod hostile;
 mod import;
 mod journal;
 mod lock;
