@@ -181,8 +181,11 @@ impl Reply for ScriptedReply {
 pub struct ScriptedEmbedder {
     fingerprint: u8,
     same: Vec<(&'static str, &'static str)>,
-    on_embed: Arc<dyn Fn(&[&str]) -> Result<(), Told> + Send + Sync>,
+    on_embed: Arc<OnEmbed>,
 }
+
+/// What is called with the texts.
+type OnEmbed = dyn Fn(&[&str]) -> Result<(), Told> + Send + Sync;
 
 impl ScriptedEmbedder {
     /// Numbers in a vector.

@@ -37,7 +37,7 @@ pub(super) enum Command {
     /// List, show, rename or delete conversations
     Session(Session),
     /// Store, find and look at what is remembered; no model is needed
-    Memory(Memory),
+    Memory(Box<Memory>),
     /// List the models there are, or check one
     Models(Models),
     /// Show every setting and where it comes from
@@ -256,10 +256,8 @@ mod tests {
         for args in [&["-40 bees"][..], &["--json", "-40 bees"], &["-40 bees", "--json"]] {
             let line = [&["garret", "memory", "search"], args].concat();
             let parsed = parse(line.into_iter().map(OsString::from)).unwrap();
-            let Command::Memory(Memory { action: MemoryAction::Search(search) }) = parsed.command
-            else {
-                panic!("{args:?}")
-            };
+            let Command::Memory(memory) = parsed.command else { panic!("{args:?}") };
+            let MemoryAction::Search(search) = memory.action else { panic!("{args:?}") };
             assert_eq!((&*search.text, search.json), ("-40 bees", args.len() == 2), "{args:?}");
         }
     }

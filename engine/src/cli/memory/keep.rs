@@ -95,14 +95,13 @@ pub(super) fn backup(store: &Store, file: &Path, json: bool) -> Result<(), Box<d
     }
     let failed = |error: &dyn Error| format!("{at}: {error}");
     let medium = FileMedium::open(file).map_err(|error| failed(&error))?;
-    let made = store.backup(Box::new(medium)).and_then(|made| {
+    let made = store.backup(Box::new(medium)).inspect(|_| {
         let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
         // Syncing a folder makes the name of the file in it durable.
         let synced = File::open(folder.unwrap_or(Path::new("."))).and_then(|it| it.sync_all());
         if let Err(error) = synced {
             tracing::warn!(%error, "the backup is written; its name may not be durable yet");
         }
-        Ok(made)
     });
     let made = made.map_err(|error| {
         // What was begun is worth nothing.
