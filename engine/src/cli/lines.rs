@@ -23,22 +23,34 @@ pub(super) fn settings() -> rustyline::Result<LineConfig> {
 
 /// Removes every line that is one of `said`.
 pub(super) fn forget(history: &mut FileHistory, said: &HashSet<String>) -> rustyline::Result<()> {
-    let kept: Vec<String> =
-        history.iter().filter(|line| !said.contains(line.as_str())).cloned().collect();
+    keep(history, |line| !said.contains(line))
+}
+
+fn keep(history: &mut FileHistory, wanted: impl Fn(&str) -> bool) -> rustyline::Result<()> {
+    let kept: Vec<String> = history.iter().filter(|line| wanted(line)).cloned().collect();
     history.clear()?;
     kept.into_iter().try_for_each(|line| history.add_owned(line).map(drop))
 }
 
-/// Removes `said` from the file of the configured namespace, if there is one.
+/// Whether `text` has `pattern` in it, in any case of its letters.
+pub(super) fn holds(text: &str, pattern: &str) -> bool {
+    text.to_lowercase().contains(&pattern.to_lowercase())
+}
+
+/// Removes `said`, and lines with `pattern` in them, from the file of the configured namespace, if
+/// there is one.
 pub(super) fn forget_in_file(
     config: &Config,
     said: &HashSet<String>,
+    pattern: Option<&str>,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let file = file(config)?;
     if file.exists() {
         let mut history = FileHistory::with_config(&settings()?);
         history.load(&file)?;
-        forget(&mut history, said)?;
+        keep(&mut history, |line| {
+            !said.contains(line) && pattern.is_none_or(|pattern| !holds(line, pattern))
+        })?;
         history.save(&file)?;
     }
     Ok(())

@@ -29,7 +29,7 @@ pub(super) fn run(config: &Config, session: &Session) -> Ended {
         SessionAction::Rename { id, new } => store.rename(&id.parse()?, &new.parse()?)?,
         SessionAction::Delete { id } => {
             let said = delete(&store, &id.parse()?)?;
-            lines::forget_in_file(config, &said)?;
+            lines::forget_in_file(config, &said, None)?;
         }
     }
     Ok(ExitCode::SUCCESS)

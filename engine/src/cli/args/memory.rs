@@ -48,8 +48,29 @@ pub(in crate::cli) enum MemoryAction {
         #[arg(long)]
         json: bool,
     },
+    /// Forget for good: from records, index, vectors and the bytes of every file
+    ///
+    /// Without --yes it says what would go. A turn goes with its reply, its receipt and the facts
+    /// that were said in it. A line in a ledger stays, which says when how much was forgotten, and
+    /// not what.
+    Forget(Forget),
+    /// When how much was forgotten
+    Ledger {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write everything anew, so that the files hold nothing that was deleted or replaced
+    Compact {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
     /// Check everything that is stored; the exit status is 1 when something is wrong
     Verify {
+        /// Look instead for this text, in every byte of every file
+        #[arg(long, value_name = "TEXT")]
+        erased: Option<String>,
         /// Print JSON
         #[arg(long)]
         json: bool,
@@ -154,6 +175,26 @@ pub(in crate::cli) struct Statement {
     /// How much it matters, 0 to 10 [default: rated by rules]
     #[arg(long, value_name = "N")]
     pub(in crate::cli) salience: Option<f32>,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+pub(in crate::cli) struct Forget {
+    /// Facts, such as f12, and messages, such as kitchen/3/user: their turns as a whole
+    #[arg(value_name = "ID", group = "what")]
+    pub(in crate::cli) ids: Vec<String>,
+    /// A conversation and the facts that were said in it; may be given several times
+    #[arg(long, value_name = "ID", group = "what")]
+    pub(in crate::cli) session: Vec<String>,
+    /// Every turn and fact with these words in it, in any case of their letters
+    #[arg(long = "match", value_name = "TEXT", group = "what")]
+    pub(in crate::cli) matching: Option<String>,
+    /// Do it; there is no way back
+    #[arg(long)]
+    pub(in crate::cli) yes: bool,
     /// Print JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,

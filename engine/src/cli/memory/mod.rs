@@ -3,6 +3,7 @@
 mod dates;
 mod embed;
 mod facts;
+mod forget;
 mod id;
 mod import;
 mod keep;
@@ -31,7 +32,15 @@ pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
         MemoryAction::Supersede(new) => facts::supersede(config, new)?,
         MemoryAction::Embed { json } => embed::run(config, &open::existing_store(config)?, *json)?,
         MemoryAction::Stats { json } => stats::run(config, &open::existing_store(config)?, *json)?,
-        MemoryAction::Verify { json } => {
+        MemoryAction::Forget(forget) => {
+            return forget::run(config, &open::existing_store(config)?, forget);
+        }
+        MemoryAction::Ledger { json } => forget::ledger(&open::existing_store(config)?, *json)?,
+        MemoryAction::Compact { json } => forget::compact(&open::existing_store(config)?, *json)?,
+        MemoryAction::Verify { erased: Some(pattern), json } => {
+            return forget::erased(config, &open::existing_store(config)?, pattern, *json);
+        }
+        MemoryAction::Verify { erased: None, json } => {
             return keep::verify(&open::existing_store(config)?, *json);
         }
         MemoryAction::Backup { file, json } => {
