@@ -1,15 +1,20 @@
 //! Conversations that were held elsewhere, taken in many turns at a time.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
+use redb::{ReadTransaction, ReadableDatabase as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::error::WriteError;
+use crate::error::{Fault, WriteError};
 use crate::facts::MAX_NAME_BYTES;
-use crate::journal::apply::Outcome;
+use crate::journal::apply::{Outcome, load};
 use crate::journal::op::{Op, Said};
 use crate::search::Speaker;
 use crate::store::Store;
+use crate::table::{IMPORTED, SESSIONS, import_key};
 use crate::write::{check_size, unexpected};
 
 /// Most bytes that the texts of one batch can have together.
@@ -93,18 +98,20 @@ impl Store {
             let what = "the batch";
             return Err(WriteError::TooLarge { what, bytes: total, max: MAX_BATCH_BYTES });
         }
-        if turns.is_empty() {
-            return Ok(Imported::default());
-        }
-        let op = Op::Import(turns.iter().map(said).collect());
         self.writing(|open| {
+            // What is there already isn't written anywhere again, least of all what was forgotten.
+            let new = unknown(&open.database.begin_read()?, turns)?;
+            if new.is_empty() {
+                return Ok(Ok(Imported { added: 0, skipped: turns.len() }));
+            }
+            let op = Op::Import(new.iter().map(|turn| said(turn)).collect());
             let places = match open.perform(&op)? {
                 Ok(Outcome::Imported(places)) => places,
                 other => return unexpected(other),
             };
             let added = places.iter().flatten().count();
             if let Some(derived) = &mut open.derived {
-                for (turn, place) in turns.iter().zip(&places) {
+                for (turn, place) in new.iter().zip(&places) {
                     let Some(Place { number, seq, as_reply }) = *place else { continue };
                     derived.name(number, turn.session);
                     if as_reply {
@@ -114,9 +121,42 @@ impl Store {
                     }
                 }
             }
-            Ok(Ok(Imported { added, skipped: places.len() - added }))
+            Ok(Ok(Imported { added, skipped: turns.len() - added }))
         })
     }
+}
+
+/// Those turns that their sessions haven't taken in yet.
+fn unknown<'b, 'a>(
+    transaction: &ReadTransaction,
+    turns: &'b [ImportedTurn<'a>],
+) -> Result<Vec<&'b ImportedTurn<'a>>, Fault> {
+    let sessions = transaction.open_table(SESSIONS)?;
+    let imported = transaction.open_table(IMPORTED)?;
+    let (mut numbers, mut new) = (BTreeMap::new(), Vec::with_capacity(turns.len()));
+    for turn in turns {
+        let number = match numbers.entry(turn.session) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                let found = load(&sessions, turn.session.as_str())?;
+                *entry.insert(found.map(|record| record.number))
+            }
+        };
+        let known = match (number, turn.id) {
+            (Some(number), Some(id)) => imported.get(&import_key(number, hash(id)))?.is_some(),
+            _ => false,
+        };
+        if !known {
+            new.push(turn);
+        }
+    }
+    Ok(new)
+}
+
+/// What stands for an id.
+fn hash(id: &str) -> [u8; 16] {
+    let hash = <[u8; 32]>::from(Sha256::digest(id));
+    std::array::from_fn(|at| hash[at])
 }
 
 fn said<'a>(turn: &ImportedTurn<'a>) -> Said<'a> {
@@ -125,10 +165,7 @@ fn said<'a>(turn: &ImportedTurn<'a>) -> Said<'a> {
         speaker: name_of(turn.speaker),
         text: turn.text,
         at: turn.at.into(),
-        id: turn.id.map(|id| {
-            let hash = <[u8; 32]>::from(Sha256::digest(id));
-            std::array::from_fn(|at| hash[at])
-        }),
+        id: turn.id.map(hash),
     }
 }
 

@@ -38,8 +38,9 @@ pub struct Selection<'a> {
     pub turns: &'a [(SessionId, TurnSeq)],
     /// These sessions, and the facts that were said in them.
     pub sessions: &'a [SessionId],
-    /// Every turn, fact and title that has these words in it, and every speaker and entity named so. They are
-    /// found in any case and Unicode form of their letters, within words, too.
+    /// Every turn, fact and title that has these words in it, what speakers named so said, and
+    /// what is told about entities named so. They are found in any case and Unicode form of their
+    /// letters, within words, too.
     pub pattern: Option<&'a str>,
 }
 
@@ -144,8 +145,8 @@ pub struct Erasure {
 impl Store {
     /// Forgets for good, at `at`, or says what would be forgotten and changes nothing (`dry_run`).
     ///
-    /// With a turn go its reply, its receipt, who spoke, the facts that were said in it, and its session's
-    /// title where that repeats it; with a session all of its turns and its name. With a fact go
+    /// With a turn go its reply, its receipt, who spoke, the facts that were said in it, and its
+    /// session's title where that repeats it; with a session all of its turns and its name. With a fact go
     /// the facts derived from it, its links and how often it was of use, and whom it is about where
     /// nothing else is said about them.
     ///

@@ -32,7 +32,8 @@ pub enum Trace {
     /// In a record that can be read: it was not forgotten.
     Record {
         /// `SESSION/TURN/user`, `SESSION/TURN/assistant`, `SESSION/TURN` for a receipt or the
-        /// name of who spoke, the name of a session for its name or title, `f12` for a fact, `e12` for an entity.
+        /// name of who spoke, the name of a session for its name or title, `f12` for a fact, `e12`
+        /// for an entity.
         id: String,
     },
 }

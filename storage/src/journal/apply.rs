@@ -211,7 +211,7 @@ fn numbers_of_damaged(transaction: &WriteTransaction, session: &str) -> Result<V
     Ok(unowned)
 }
 
-pub(super) fn load(
+pub(crate) fn load(
     sessions: &impl ReadableTable<&'static [u8], &'static [u8]>,
     session: &str,
 ) -> Result<Option<SessionRecord>, Fault> {

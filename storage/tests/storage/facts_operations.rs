@@ -32,7 +32,7 @@ fn said() -> impl Strategy<Value = Said> {
     )
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(crate) fn op() -> impl Strategy<Value = Op> {
     let fact = any::<u64>();
     prop_oneof![
         10 => said().prop_map(|said| Op::Add(vec![said])),

@@ -12,6 +12,7 @@ mod facts_crash;
 mod facts_model;
 mod facts_operations;
 mod fixture;
+mod forget;
 mod full;
 mod hostile;
 mod import;
