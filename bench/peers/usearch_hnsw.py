@@ -1,19 +1,19 @@
-"""usearch: HNSW with f16 vectors, default connectivity.
+"""usearch: HNSW with f16 vectors, everything else as it comes.
 
-    usearch_hnsw.py ROWS.f32 QUERIES.f32 DIMS K EXPANSION
+    usearch_hnsw.py ROWS.f32 QUERIES.f32 DIMS K
 """
 import sys
 
 import common
 
 
-def main(rows, queries, dims, k, expansion):
+def main(rows, queries, dims, k):
     import numpy
     import usearch
     from usearch.index import Index
-    dims, k, expansion = int(dims), int(k), int(expansion)
+    dims, k = int(dims), int(k)
     rows, queries = common.vectors(rows, dims), common.vectors(queries, dims)
-    index = Index(ndim=dims, metric="ip", dtype="f16", expansion_search=expansion)
+    index = Index(ndim=dims, metric="ip", dtype="f16")
     keys = numpy.arange(len(rows))
 
     def search(query):
@@ -22,8 +22,8 @@ def main(rows, queries, dims, k, expansion):
     inserts = common.rate(lambda: index.add(keys, rows, threads=1), len(rows))
     search(queries[0])
     ids, wall, cpu = common.timed(search, queries)
-    common.say(f"usearch HNSW ef={expansion}", usearch.__version__, inserts_per_s=inserts,
-               wall_us=wall, cpu_us=cpu, ids=ids)
+    common.say("usearch HNSW", usearch.__version__, inserts_per_s=inserts, wall_us=wall, cpu_us=cpu,
+               ids=ids)
 
 
 main(*sys.argv[1:])

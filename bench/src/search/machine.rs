@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::conditions;
-use crate::statistics::median;
 
 /// Prints device and build.
 pub(super) fn print() {
@@ -49,22 +48,26 @@ pub(super) fn timed<T>(act: impl FnOnce() -> T) -> (T, Took) {
     (result, Took { wall_us: began.elapsed().as_secs_f64() * 1e6, cpu_us })
 }
 
-/// Bytes a second that one thread reads from memory: the middle of several passes over more than
-/// any cache holds, by processor time.
-pub(super) fn read_bandwidth() -> f64 {
-    let buffer: Vec<u64> = (0..BUFFER as u64 / 8).collect();
-    let pass = |_| {
-        let (sum, took) = timed(|| sum(black_box(&buffer)));
+/// How fast one thread reads from memory.
+pub(super) struct Bandwidth(Vec<u64>);
+
+impl Bandwidth {
+    /// With more bytes than any cache holds.
+    pub(super) fn new() -> Self {
+        Self((0..BUFFER as u64 / 8).collect())
+    }
+
+    /// Bytes a second of one pass, by processor time.
+    pub(super) fn pass(&self) -> f64 {
+        let (sum, took) = timed(|| sum(black_box(&self.0)));
         black_box(sum);
         BUFFER as f64 / (took.cpu_us / 1e6)
-    };
-    median(&(0..PASSES).map(pass).collect::<Vec<_>>())
+    }
 }
 
-const BUFFER: usize = 512 << 20;
-const PASSES: usize = 9;
+const BUFFER: usize = 256 << 20;
 
-/// Eight sums at a time, so that only memory limits it.
+/// Many sums at a time, so that only memory limits it.
 fn sum(words: &[u64]) -> u64 {
     let mut sums = [0_u64; 32];
     let (chunks, rest) = words.as_chunks::<32>();

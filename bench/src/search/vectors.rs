@@ -17,7 +17,7 @@ pub(super) fn run(
     peers: &Peers,
     report: &mut Report,
 ) -> Result<(), Box<dyn Error>> {
-    let bandwidth = machine::read_bandwidth();
+    let bandwidth = machine::Bandwidth::new().pass();
     report.heading("vectors: the machine");
     report.figure("bytes one thread reads from memory", bandwidth, Unit::Bandwidth, None);
     let mut sizes = vec![(10_000, 300), (100_000, 100)];
@@ -52,9 +52,7 @@ fn measure(
     let mut theirs: Vec<Measured> = Vec::new();
     theirs.extend(peers.run(SQLITE_VEC, &arguments));
     theirs.extend(peers.run(FAISS, &arguments));
-    for expansion in ["64", "256"] {
-        theirs.extend(peers.run(USEARCH, &[&arguments[..], &[expansion]].concat()));
-    }
+    theirs.extend(peers.run(USEARCH, &arguments));
     for peer in &theirs {
         report.figure(&peer.name(), peer.p50(), Unit::Time, None);
         report.figure("  recall", recall(&peer.ids, &wanted), Unit::Ratio, None);
