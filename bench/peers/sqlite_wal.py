@@ -13,7 +13,7 @@ def main(path, count, size, group):
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
-    db.execute("CREATE TABLE said(id INTEGER PRIMARY KEY, text TEXT)")
+    db.execute("CREATE TABLE IF NOT EXISTS said(id INTEGER PRIMARY KEY, text TEXT)")
     text = "x" * size
 
     def insert():

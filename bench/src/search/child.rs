@@ -128,7 +128,8 @@ fn query(folder: &Path, queries: &Path, k: usize) -> Result<Measured, Box<dyn Er
         Ok(store)
     });
     let store = store?;
-    let mut measured = Measured { first_us: Some(first.wall_us), ..garret() };
+    let mut measured =
+        Measured { first_us: Some(first.wall_us), first_cpu_us: Some(first.cpu_us), ..garret() };
     for query in &queries {
         let (found, took) = timed(|| store.search(&query.text, None, k));
         found?;

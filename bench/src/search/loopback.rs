@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 /// An ext4 file system on a loop device, mounted; both go when this is dropped.
@@ -42,16 +42,13 @@ impl Loopback {
         self.folder.path().join("mounted")
     }
 
-    /// Bytes that reach the device while `act` runs, and what it gives.
+    /// Bytes that reach the device because of `act`, and what it gives.
     ///
     /// # Errors
-    /// Those of `act`, and a device that can't be read.
-    pub(super) fn written<T>(
-        &self,
-        act: impl FnOnce(&Path) -> Result<T, Box<dyn Error>>,
-    ) -> Result<(T, f64), Box<dyn Error>> {
+    /// A device that can't be synced or read.
+    pub(super) fn written<T>(&self, act: impl FnOnce() -> T) -> Result<(T, f64), Box<dyn Error>> {
         let before = self.sectors()?;
-        let result = act(&self.path())?;
+        let result = act();
         Ok((result, (self.sectors()? - before) as f64 * SECTOR))
     }
 

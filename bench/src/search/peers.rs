@@ -53,6 +53,8 @@ pub(super) struct Measured {
     pub(super) cpu_us: Vec<f64>,
     /// Opening and the first query, in microseconds on the clock.
     pub(super) first_us: Option<f64>,
+    /// The same on the processor.
+    pub(super) first_cpu_us: Option<f64>,
     /// What each query found, the best first.
     pub(super) ids: Vec<Vec<i64>>,
     pub(super) file_bytes: Option<f64>,

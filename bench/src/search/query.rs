@@ -92,6 +92,9 @@ fn print(
     };
     let first = figure(report, "open and first query, clock", ours.first_us, Unit::Time, None);
     each(report, first, theirs, |peer| peer.first_us);
+    let what = "open and first query, processor";
+    let first = figure(report, what, ours.first_cpu_us, Unit::Time, None);
+    each(report, first, theirs, |peer| peer.first_cpu_us);
     let most = (count == 100_000).then_some(Target::AtMost(64.0 * 1_048_576.0));
     let what = "in memory after the queries (VmRSS)";
     let resident = figure(report, what, ours.resident_bytes, Unit::Bytes, most);

@@ -1,67 +1,212 @@
 //! Part `vectors`: the ten nearest of many vectors.
 
 use std::error::Error;
+use std::hint::black_box;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::Options;
-use super::machine;
+use garret_core::medium::{Medium, MediumError};
+use garret_hal::kernels;
+use garret_hal::media::FileMedium;
+use garret_llm::{Backend, Embedder, EmbedderOptions};
+use garret_storage::vectors::{Rotation, Side, Spec, UnitKey, VectorStore};
+
+use super::machine::{Bandwidth, thread_time, timed};
 use super::peers::{FAISS, Measured, Peers, SQLITE_VEC, USEARCH};
-use super::report::{Report, Unit};
+use super::report::{Report, Target, Unit};
 use super::synthetic::{Source, exact, recall};
+use super::{Options, corpus};
+use crate::statistics::median;
 
 const DIMS: usize = 384;
+const COARSE: usize = 128;
 const K: usize = 10;
+
+/// Vectors that a rotation is learned from, drawn apart from those that are searched.
+const SAMPLE: usize = 4_096;
+/// Texts that are embedded to draw vectors like theirs.
+const TEXTS: usize = 2_400;
+/// Vectors added at once.
+const BATCH: usize = 1_000;
 
 pub(super) fn run(
     options: &Options,
     peers: &Peers,
     report: &mut Report,
 ) -> Result<(), Box<dyn Error>> {
-    let bandwidth = machine::Bandwidth::new().pass();
-    report.heading("vectors: the machine");
-    report.figure("bytes one thread reads from memory", bandwidth, Unit::Bandwidth, None);
+    report.heading("vectors: the machine, and the coarse scan alone");
+    let bandwidth = scan(report);
+    let (mut source, like) = source(options)?;
+    let sample: Vec<_> = source.draw(SAMPLE).chunks_exact(DIMS).map(<[f32]>::to_vec).collect();
+    let (rotation, took) = timed(|| Rotation::learn(&sample, COARSE));
+    let rotation = rotation.ok_or("no rotation could be learned")?;
+    report.figure(&format!("learning from {SAMPLE} vectors"), took.cpu_us, Unit::Time, None);
     let mut sizes = vec![(10_000, 300), (100_000, 100)];
     if options.million {
         sizes.push((1_000_000, 30));
     }
-    let mut source = Source::decaying(DIMS, 19);
     for (count, queries) in sizes {
-        let drawn = "a made-up spectrum";
-        report.heading(&format!("vectors: {count} x {DIMS}, drawn from {drawn}, top {K}"));
-        measure(peers, report, &mut source, count, queries)?;
+        report.heading(&format!("vectors: {count} x {DIMS}, drawn like {like}, top {K}"));
+        let case = Case::new(&mut source, count, queries)?;
+        let ours = case.garret(&rotation)?;
+        let theirs = case.peers(peers);
+        case.print(report, &ours, &theirs, bandwidth);
     }
     Ok(())
 }
 
-fn measure(
-    peers: &Peers,
-    report: &mut Report,
-    source: &mut Source,
-    count: usize,
-    queries: usize,
-) -> Result<(), Box<dyn Error>> {
-    let folder = tempfile::tempdir()?;
-    let rows = source.draw(count);
-    let queries = source.draw(queries);
-    let wanted = exact(&rows, &queries, DIMS, K);
-    let (rows, queries) =
-        (write(folder.path(), "rows.f32", &rows)?, write(folder.path(), "queries.f32", &queries)?);
-    let (rows, queries) = (rows.to_string_lossy(), queries.to_string_lossy());
-    let (dims, k) = (DIMS.to_string(), K.to_string());
-    let arguments = [&*rows, &*queries, &*dims, &*k];
-    let mut theirs: Vec<Measured> = Vec::new();
-    theirs.extend(peers.run(SQLITE_VEC, &arguments));
-    theirs.extend(peers.run(FAISS, &arguments));
-    theirs.extend(peers.run(USEARCH, &arguments));
-    for peer in &theirs {
-        report.figure(&peer.name(), peer.p50(), Unit::Time, None);
-        report.figure("  recall", recall(&peer.ids, &wanted), Unit::Ratio, None);
+/// Reads int8 rows from memory with Garret's kernels, and the same number of bytes with nothing but
+/// sums, by turns; the bandwidth.
+fn scan(report: &mut Report) -> f64 {
+    const ROWS: usize = 1 << 20;
+    const STEP: usize = 8_192;
+    let kernels = kernels::detect();
+    let rows: Vec<i8> = (0..ROWS * COARSE).map(|i| (i % 251) as u8 as i8).collect();
+    let query = &rows[..COARSE];
+    let mut products = vec![0; STEP];
+    let machine = Bandwidth::new();
+    let (mut scanned, mut read) = (Vec::new(), Vec::new());
+    for _ in 0..15 {
+        read.push(machine.pass());
+        let ((), took) = timed(|| {
+            for rows in rows.chunks_exact(STEP * COARSE) {
+                kernels.dot_rows_i8(query, rows, black_box(&mut products));
+            }
+        });
+        scanned.push(rows.len() as f64 / (took.cpu_us / 1e6));
     }
-    Ok(())
+    let (scanned, read) = (median(&scanned), median(&read));
+    report.figure("bytes one thread reads from memory", read, Unit::Bandwidth, None);
+    report.figure("bytes of coarse rows it scans", scanned, Unit::Bandwidth, None);
+    let target = Some(Target::AtLeast(0.85));
+    report.figure("share of what it can read", scanned / read, Unit::Ratio, target);
+    read
+}
+
+/// Where vectors are drawn from, and what that is.
+fn source(options: &Options) -> Result<(Source, &'static str), Box<dyn Error>> {
+    let Some(embedder) = &options.embedder else {
+        return Ok((Source::decaying(DIMS, 19), "a made-up spectrum"));
+    };
+    let embedder = Embedder::load(Backend::start()?, embedder, EmbedderOptions::default())?;
+    let texts = corpus::records(options.data.as_deref(), 10_000)?;
+    let some: Vec<&str> =
+        texts.iter().step_by(10_000 / TEXTS).map(|record| &*record.text).take(TEXTS).collect();
+    let mut vectors = Vec::with_capacity(some.len());
+    for texts in some.chunks(16) {
+        vectors.extend(embedder.embed(texts)?);
+    }
+    let source = Source::like(&vectors, 19).ok_or("no texts to embed")?;
+    if vectors.iter().any(|vector| vector.len() != DIMS) {
+        return Err(format!("an embedder of {DIMS} dimensions is needed").into());
+    }
+    Ok((source, "the embedder's of --data"))
+}
+
+/// Vectors, queries and what should be found.
+struct Case {
+    rows: Vec<f32>,
+    queries: Vec<f32>,
+    wanted: Vec<Vec<i64>>,
+    folder: tempfile::TempDir,
+}
+
+impl Case {
+    fn new(source: &mut Source, count: usize, queries: usize) -> Result<Self, Box<dyn Error>> {
+        let (rows, queries) = (source.draw(count), source.draw(queries));
+        let wanted = exact(&rows, &queries, DIMS, K);
+        Ok(Self { rows, queries, wanted, folder: tempfile::tempdir()? })
+    }
+
+    fn count(&self) -> usize {
+        self.rows.len() / DIMS
+    }
+
+    fn garret(&self, rotation: &Rotation) -> Result<Measured, Box<dyn Error>> {
+        let spec = Spec { fingerprint: [1; 32], dims: DIMS, rotation: Some(rotation.clone()) };
+        let folder = self.folder.path().to_owned();
+        let files = move |side, create| open(&folder, side, create);
+        let mut store = VectorStore::open(files, kernels::detect(), Some(spec))?;
+        let keys = (0..).map(|id| UnitKey::Fact { id });
+        let units: Vec<_> = keys.zip(self.rows.chunks_exact(DIMS)).collect();
+        let before = thread_time();
+        for some in units.chunks(BATCH) {
+            store.insert(some)?;
+        }
+        store.flush()?;
+        let spent = (thread_time() - before).as_secs_f64();
+        let mut measured =
+            Measured { inserts_per_s: Some(units.len() as f64 / spent), ..Measured::default() };
+        store.search(&self.queries[..DIMS], K, &|_| true)?;
+        for query in self.queries.chunks_exact(DIMS) {
+            let (found, took) = timed(|| store.search(query, K, &|_| true));
+            let id = |key| if let UnitKey::Fact { id } = key { id as i64 } else { -1 };
+            measured.ids.push(found?.iter().map(|hit| id(hit.key)).collect());
+            measured.wall_us.push(took.wall_us);
+            measured.cpu_us.push(took.cpu_us);
+        }
+        Ok(measured)
+    }
+
+    fn peers(&self, peers: &Peers) -> Vec<Measured> {
+        let paths = [("rows.f32", &self.rows), ("queries.f32", &self.queries)]
+            .map(|(name, numbers)| write(self.folder.path(), name, numbers));
+        let [Ok(rows), Ok(queries)] = paths else { return Vec::new() };
+        let (rows, queries) = (rows.to_string_lossy(), queries.to_string_lossy());
+        let arguments = [&*rows, &*queries, &DIMS.to_string(), &K.to_string()];
+        // A million vectors take an HNSW index many minutes.
+        let scripts = [SQLITE_VEC, FAISS, USEARCH];
+        let some = if self.count() > 100_000 { &scripts[..2] } else { &scripts[..] };
+        some.iter().filter_map(|script| peers.run(*script, &arguments)).collect()
+    }
+
+    fn print(&self, report: &mut Report, ours: &Measured, theirs: &[Measured], bandwidth: f64) {
+        let count = self.count();
+        let coarse = (count * COARSE) as f64;
+        // 10 ms where a core reads 20 GB/s.
+        let most = 10_000.0 * 20e9 / bandwidth;
+        let target = (count == 1_000_000).then_some(Target::AtMost(most));
+        let time = report.figure("search p50, processor", ours.p50(), Unit::Time, target);
+        for peer in theirs {
+            let least = match &*peer.peer {
+                "sqlite-vec" => 40.0,
+                "faiss Flat" => 5.0,
+                _ => 0.5,
+            };
+            report.against(time, &peer.name(), peer.p50(), Some(Target::AtLeast(least)));
+        }
+        report.figure("search p99, processor", ours.p99(), Unit::Time, None);
+        report.figure("search p50, clock", ours.wall_p50(), Unit::Time, None);
+        let rate = coarse / (ours.p50() / 1e6);
+        report.figure("coarse bytes / p50", rate, Unit::Bandwidth, None);
+        let share = recall(&ours.ids, &self.wanted);
+        let what = format!("recall@{K} of exact");
+        let share = report.figure(&what, share, Unit::Ratio, Some(Target::AtLeast(0.99)));
+        for peer in theirs {
+            report.against(share, &peer.name(), recall(&peer.ids, &self.wanted), None);
+        }
+        let inserts = ours.inserts_per_s.unwrap_or(f64::NAN);
+        let inserts = report.figure("inserts", inserts, Unit::Rate, None);
+        for peer in theirs {
+            let target = (peer.peer == "usearch HNSW").then_some(Target::AtLeast(50.0));
+            report.against(inserts, &peer.name(), peer.inserts_per_s.unwrap_or(f64::NAN), target);
+        }
+    }
+}
+
+fn open(folder: &Path, side: Side, create: bool) -> Result<Option<Arc<dyn Medium>>, MediumError> {
+    let path = folder.join(match side {
+        Side::Coarse => "coarse",
+        Side::Whole => "whole",
+    });
+    if !create && !path.exists() {
+        return Ok(None);
+    }
+    Ok(Some(Arc::new(FileMedium::open(&path)?)))
 }
 
 /// The numbers as little-endian bytes, for the peers.
-fn write(folder: &Path, name: &str, numbers: &[f32]) -> Result<PathBuf, Box<dyn Error>> {
+fn write(folder: &Path, name: &str, numbers: &[f32]) -> Result<PathBuf, std::io::Error> {
     let path = folder.join(name);
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     std::fs::write(&path, bytes)?;
