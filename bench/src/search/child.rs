@@ -9,7 +9,8 @@ use std::process::{Child, Command, Stdio};
 use clap::Subcommand;
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::FileMedium;
-use garret_storage::Store;
+use garret_storage::search::Speaker;
+use garret_storage::{ImportedTurn, Store};
 
 use super::corpus::{self, Query, Record};
 use super::machine::{process_time, status_bytes, timed};
@@ -27,8 +28,8 @@ pub(crate) enum Task {
     },
     /// Opens the store and answers the queries
     Query { folder: PathBuf, queries: PathBuf, k: usize },
-    /// Opens the store and reads the last record
-    Reopen { folder: PathBuf },
+    /// Opens the store and reads the last turn of a session
+    Reopen { folder: PathBuf, session: String },
 }
 
 /// Does it, and prints what was measured.
@@ -36,7 +37,7 @@ pub(crate) fn run(task: &Task) -> Result<(), Box<dyn Error>> {
     let measured = match task {
         Task::Fill { folder, records, hang } => fill(folder, records, *hang)?,
         Task::Query { folder, queries, k } => query(folder, queries, *k)?,
-        Task::Reopen { folder } => reopen(folder)?,
+        Task::Reopen { folder, session } => reopen(folder, session)?,
     };
     println!("{}", serde_json::to_string(&measured)?);
     Ok(())
@@ -77,12 +78,17 @@ pub(super) fn open(folder: &Path) -> Result<Store, Box<dyn Error>> {
     Ok(Store::open(folder, "bench", |path| Ok(Box::new(FileMedium::open(path)?)))?)
 }
 
+/// Stores records in batches. To `hang`, the last of them one by one, so that they are in the
+/// journal alone when the process is killed.
 fn fill(folder: &Path, records: &Path, hang: bool) -> Result<Measured, Box<dyn Error>> {
     let records: Vec<Record> = corpus::load(records)?;
     let store = open(folder)?;
+    let last = if hang { LAST.min(records.len()) } else { 0 };
+    let (batches, singles) = records.split_at(records.len() - last);
     let before = process_time();
-    add(&store, &records)?;
+    import(&store, batches, BATCH)?;
     let spent = process_time() - before;
+    import(&store, singles, 1)?;
     if hang {
         let mut out = std::io::stdout();
         out.write_all(b".")?;
@@ -92,14 +98,42 @@ fn fill(folder: &Path, records: &Path, hang: bool) -> Result<Measured, Box<dyn E
     }
     drop(store);
     Ok(Measured {
-        inserts_per_s: Some(records.len() as f64 / spent.as_secs_f64()),
+        inserts_per_s: Some(batches.len() as f64 / spent.as_secs_f64()),
         file_bytes: Some(folder_bytes(folder)?),
         ..garret()
     })
 }
 
-/// Adds `records`, each acknowledged as durable.
-pub(super) fn add(store: &Store, records: &[Record]) -> Result<(), Box<dyn Error>> {
+/// Records that are imported at once.
+pub(super) const BATCH: usize = 1_000;
+/// Records that are in the journal alone when a process is killed.
+const LAST: usize = 200;
+
+/// Adds `records`, each group of them acknowledged as durable.
+pub(super) fn import(
+    store: &Store,
+    records: &[Record],
+    group: usize,
+) -> Result<(), Box<dyn Error>> {
+    for group in records.chunks(group) {
+        let sessions = group.iter().map(|record| record.session.parse());
+        let sessions = sessions.collect::<Result<Vec<_>, _>>()?;
+        let turn = |(record, session)| {
+            let Record { speaker, text, at_ms: unix_ms, .. }: &Record = record;
+            let at = WallTime { unix_ms: *unix_ms, confidence: Confidence::Good };
+            ImportedTurn { session, speaker: Speaker::Named(speaker), text, at, id: None }
+        };
+        let turns: Vec<_> = group.iter().zip(&sessions).map(turn).collect();
+        let added = store.import_turns(&turns)?.added;
+        if added != turns.len() {
+            return Err(format!("{added} of {} records were stored", turns.len()).into());
+        }
+    }
+    Ok(())
+}
+
+/// Adds `records` one by one as what the user said, as a conversation does.
+pub(super) fn accept(store: &Store, records: &[Record]) -> Result<(), Box<dyn Error>> {
     for record in records {
         let at = WallTime { unix_ms: record.at_ms, confidence: Confidence::Good };
         store.accept(&record.session.parse()?, &record.text, at)?;
@@ -140,14 +174,15 @@ fn query(folder: &Path, queries: &Path, k: usize) -> Result<Measured, Box<dyn Er
     Ok(measured)
 }
 
-fn reopen(folder: &Path) -> Result<Measured, Box<dyn Error>> {
+fn reopen(folder: &Path, session: &str) -> Result<Measured, Box<dyn Error>> {
+    let session = session.parse()?;
     let before = process_time();
     let store = open(folder)?;
-    let latest = store.latest_session()?.ok_or("nothing in it")?;
-    let text = store.with_turns(&latest.id, latest.turns, |turns| turns.len())?;
+    let last = store.session(&session)?.ok_or("the session is lost")?.turns;
+    let read = store.with_turns(&session, last, |turns| turns.len())?;
     let spent = (process_time() - before).as_secs_f64() * 1e6;
-    if text != 1 {
-        return Err(format!("session {} lost its turn {}", latest.id, latest.turns).into());
+    if read != 1 {
+        return Err(format!("session {session} lost its turn {last}").into());
     }
     Ok(Measured { cpu_us: vec![spent], ..garret() })
 }
@@ -173,6 +208,7 @@ mod tests {
         let filled = fill(&data, &path("records"), false).unwrap();
         assert!(filled.file_bytes.unwrap() > 0.0 && filled.inserts_per_s.unwrap() > 0.0);
         assert_eq!(query(&data, &path("queries"), 10).unwrap().wall_us.len(), 5);
-        assert_eq!(reopen(&data).unwrap().cpu_us.len(), 1);
+        assert_eq!(reopen(&data, &records[59].session).unwrap().cpu_us.len(), 1);
+        assert!(reopen(&data, "another").is_err());
     }
 }

@@ -2,13 +2,14 @@
 
 use std::error::Error;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use redb::{Database, TableDefinition};
 
 use super::child;
 use super::corpus::{self, Record};
 use super::loopback::Loopback;
-use super::peers::{Peers, SQLITE_WAL};
+use super::peers::{Measured, Peers, SQLITE_WAL};
 use super::report::{Report, Target, Unit};
 use super::{Options, machine};
 use crate::statistics::median;
@@ -17,6 +18,8 @@ use crate::statistics::median;
 const ADDS: usize = 1_024;
 const BYTES: usize = 160;
 const GROUP: usize = 16;
+/// Records of an import.
+const IMPORTED: usize = 20_000;
 
 pub(super) fn run(
     options: &Options,
@@ -40,11 +43,13 @@ fn written(device: &Loopback, peers: &Peers, report: &mut Report) -> Result<(), 
         let name = if group == 1 { "alone" } else { "16 a sync" };
         let path = folder(device, "garret", group)?;
         let store = child::open(&path)?;
-        child::add(&store, &texts(1))?;
-        let (all, adds) = (texts(ADDS), group);
+        child::accept(&store, &texts(1))?;
+        let all = texts(ADDS);
         let (added, bytes) = device.written(|| {
-            let mut groups = all.chunks(adds);
-            let added = groups.try_for_each(|group| child::add(&store, group));
+            let added = match group {
+                1 => child::accept(&store, &all),
+                _ => child::import(&store, &all, group),
+            };
             drop(store);
             added
         })?;
@@ -114,17 +119,18 @@ fn redb_adds(database: &Database, count: usize, group: usize) -> Result<(), Box<
 
 /// Records that a second takes when they come together.
 fn import(options: &Options, report: &mut Report) -> Result<(), Box<dyn Error>> {
-    report.heading("import: 20000 records together, without an embedder");
-    let records = corpus::records(options.data.as_deref(), 20_000)?;
+    let batch = child::BATCH;
+    report.heading(&format!("import: {IMPORTED} records, {batch} at a time, without an embedder"));
+    let records = corpus::records(options.data.as_deref(), IMPORTED)?;
     let round = |_| -> Result<(f64, f64), Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
         let store = child::open(folder.path())?;
-        let before = machine::process_time();
-        let (added, took) = machine::timed(|| child::add(&store, &records));
-        added?;
+        let (before, began) = (machine::process_time(), Instant::now());
+        child::import(&store, &records, batch)?;
         drop(store);
-        let cpu = (machine::process_time() - before).as_secs_f64();
-        Ok((records.len() as f64 / cpu, records.len() as f64 / (took.wall_us / 1e6)))
+        let (cpu, wall) = (machine::process_time() - before, began.elapsed());
+        let rate = |time: Duration| records.len() as f64 / time.as_secs_f64();
+        Ok((rate(cpu), rate(wall)))
     };
     let rounds = (0..3).map(round).collect::<Result<Vec<_>, _>>()?;
     let middle = |of: fn(&(f64, f64)) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
@@ -140,10 +146,15 @@ fn reopen(options: &Options, report: &mut Report, count: usize) -> Result<(), Bo
     let folder = tempfile::tempdir()?;
     let (data, file) = (folder.path().join("data"), folder.path().join("records.jsonl"));
     std::fs::create_dir(&data)?;
-    corpus::write(&file, &corpus::records(options.data.as_deref(), count)?)?;
+    let records = corpus::records(options.data.as_deref(), count)?;
+    corpus::write(&file, &records)?;
+    let last = records.last().map_or("", |record| &record.session);
     child::fill_and_kill(&data, &file)?;
-    let opened = child::spawn(&["reopen", &data.to_string_lossy()])?;
+    // Each time as it was left: reading writes nothing.
+    let open = |_| child::spawn(&["reopen", &data.to_string_lossy(), last]);
+    let opened = (0..5).map(open).collect::<Result<Vec<_>, _>>()?;
+    let time = median(&opened.iter().map(Measured::p50).collect::<Vec<_>>());
     let target = Some(Target::AtMost(50_000.0));
-    report.figure("open and read the last record, processor", opened.p50(), Unit::Time, target);
+    report.figure("open and read the last record, processor", time, Unit::Time, target);
     Ok(())
 }
