@@ -14,8 +14,10 @@ use super::report::{Report, Target, Unit};
 use super::{Options, machine};
 use crate::statistics::median;
 
-/// Adds, bytes of each, and of how many a sync is shared.
-const ADDS: usize = 1_024;
+/// Syncs that are measured, bytes of an add, and how many adds may share a sync.
+const SYNCS: usize = 1_024;
+/// Syncs before that, so that files have their size.
+const BEFORE: usize = 300;
 const BYTES: usize = 160;
 const GROUP: usize = 16;
 /// Records of an import.
@@ -35,34 +37,24 @@ pub(super) fn run(
     reopen(options, report, count)
 }
 
-/// Bytes that reach the device for each durable add, after the first one, which makes the files.
+/// Bytes that reach the device for each durable add, to files that have been used for a while.
 fn written(device: &Loopback, peers: &Peers, report: &mut Report) -> Result<(), Box<dyn Error>> {
-    report.heading(&format!("durability: {ADDS} adds of {BYTES} bytes on ext4 on a loop device"));
-    let each = |bytes: f64| bytes / ADDS as f64;
+    report.heading(&format!("durability: adds of {BYTES} bytes on ext4 on a loop device"));
     for (group, most) in [(1, 4_500.0), (GROUP, 500.0)] {
+        let count = SYNCS * group;
+        let each = |bytes: f64| bytes / count as f64;
         let name = if group == 1 { "alone" } else { "16 a sync" };
-        let path = folder(device, "garret", group)?;
-        let store = child::open(&path)?;
-        child::accept(&store, &texts(1))?;
-        let all = texts(ADDS);
-        let (added, bytes) = device.written(|| {
-            let added = match group {
-                1 => child::accept(&store, &all),
-                _ => child::import(&store, &all, group),
-            };
-            drop(store);
-            added
-        })?;
-        added?;
+        let (acknowledged, whole) = garret_bytes(device, group)?;
         let what = format!("bytes on the device for an add, {name}");
         let target = Some(Target::AtMost(most));
-        let figure = report.figure(&what, each(bytes), Unit::Bytes, target);
+        let figure = report.figure(&what, whole, Unit::Bytes, target);
+        report.figure("  of these for its acknowledgement", acknowledged, Unit::Bytes, None);
 
         let path = folder(device, "redb", group)?;
         let database = Database::create(path.join("said.redb"))?;
-        redb_adds(&database, 1, 1)?;
+        redb_adds(&database, BEFORE * group, group)?;
         let (added, bytes) = device.written(|| {
-            let added = redb_adds(&database, ADDS, group);
+            let added = redb_adds(&database, count, group);
             drop(database);
             added
         })?;
@@ -71,18 +63,41 @@ fn written(device: &Loopback, peers: &Peers, report: &mut Report) -> Result<(), 
         report.against(figure, "redb, durable commits", each(bytes), target);
 
         let file = folder(device, "sqlite", group)?.join("wal.db");
-        let (file, bytes, group) = (file.to_string_lossy(), BYTES.to_string(), group.to_string());
-        let adds = |count: &str| peers.run(SQLITE_WAL, &[&file, count, &bytes, &group]);
-        if adds("1").is_none() {
+        let (file, bytes, shared) = (file.to_string_lossy(), BYTES.to_string(), group.to_string());
+        let adds =
+            |count: usize| peers.run(SQLITE_WAL, &[&file, &count.to_string(), &bytes, &shared]);
+        if adds(BEFORE * group).is_none() {
             continue;
         }
-        let (sqlite, bytes) = device.written(|| adds(&ADDS.to_string()))?;
+        let (sqlite, bytes) = device.written(|| adds(count))?;
         if let Some(sqlite) = sqlite {
             report.against(figure, &sqlite.name(), each(bytes), target);
         }
     }
     Ok(())
 }
+
+/// Bytes for each add: until it is acknowledged, and with all that follows from it.
+fn garret_bytes(device: &Loopback, group: usize) -> Result<(f64, f64), Box<dyn Error>> {
+    let path = folder(device, "garret", group)?;
+    let add = |store: &_, syncs| match group {
+        1 => child::accept(store, &texts(syncs)),
+        _ => child::import(store, &texts(syncs * group), group),
+    };
+    add(&child::open(&path)?, BEFORE)?;
+    let store = child::open(&path)?;
+    // So few that none are folded into the records meanwhile.
+    let (added, acknowledged) = device.written(|| add(&store, FEW))?;
+    added?;
+    let (added, all) = device.written(|| add(&store, SYNCS - FEW))?;
+    added?;
+    let ((), closed) = device.written(|| drop(store))?;
+    let whole = acknowledged + all + closed;
+    Ok((acknowledged / (FEW * group) as f64, whole / (SYNCS * group) as f64))
+}
+
+/// Of the syncs, those before anything is folded into the records.
+const FEW: usize = 200;
 
 fn folder(device: &Loopback, name: &str, group: usize) -> Result<PathBuf, std::io::Error> {
     let folder = device.path().join(format!("{name}-{group}"));
