@@ -15,7 +15,7 @@ use super::{Options, machine};
 use crate::statistics::median;
 
 /// Syncs that are measured, bytes of an add, and how many adds may share a sync.
-const SYNCS: usize = 1_024;
+const SYNCS: usize = 2_048;
 /// Syncs before that, so that files have their size.
 const BEFORE: usize = 300;
 const BYTES: usize = 160;
