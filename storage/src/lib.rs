@@ -54,10 +54,15 @@
 //! `zerocopy` (int8 rows read where they lie, without unsafe code of ours).
 //!
 //! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
-//! pages; a write syncs once and moves one or two blocks of 4 KiB, and every 256th also folds the
-//! journal (two syncs and about as many bytes as were said, with 40 KB on top); listing reads every session's record; a delete leaves the bytes
-//! in free pages until they are used again or the store is compacted; files shrink only where their
-//! end is free, or then.
+//! pages, and what waits in the journal on top. A write syncs once and writes one block of 4 KiB, as
+//! a frame of its own; every 1,024th also folds the journal, with two syncs. In blocks that were
+//! written between syncs, 1,024 messages of 160 bytes came to 4,572 bytes each, fold and one growth of
+//! the journal included (748 in batches of 16), and to 4,096 (256) without those.
+//! [`Store::import_turns`] took 100,000 short turns in batches of 1,000 at 38,000 to 50,000 a second,
+//! each batch durable; a store of that size with 1,000 writes waiting opened in 4 ms of processor
+//! time (x86_64, release build, both cores busy with other work). Listing reads every session's
+//! record; a delete leaves the bytes in free pages until they are used again or the store is
+//! compacted; files shrink only where their end is free, or then.
 
 #![forbid(unsafe_code)]
 

@@ -46,7 +46,7 @@ pub(crate) struct Slot {
 impl Store {
     /// Opens the store of `namespace` in `data_dir`, making what isn't there; `open_medium` gets
     /// the path of a file and opens or creates that: first the one of the records, those of the
-    /// other [`Part`](crate::Part)s when they are there or needed. It is called again after a
+    /// other [`Part`]s when they are there or needed. It is called again after a
     /// failure of the medium, by the next use: a file that couldn't be synced must be opened anew.
     ///
     /// An existing file isn't written to before the first record is. What `open_medium` can open for
