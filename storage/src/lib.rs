@@ -38,7 +38,27 @@
 //! [`Store::search`] finds what was said by its words; see [`search`] for how.
 //!
 //! [`Store::stats`] counts what there is, [`Store::verify`] checks all of it, and [`Store::backup`]
-//! copies it while it is in use.
+//! copies it while it is in use. [`Store::export`] and [`Store::import`] take it elsewhere:
+//!
+//! ```
+//! # use garret_core::time::{Confidence, WallTime};
+//! # use garret_hal::media::RamMedium;
+//! use garret_storage::{Format, Store, Taken};
+//!
+//! # let store = Store::on_medium("home", Box::new(RamMedium::new()))?;
+//! # let at = WallTime { unix_ms: 0, confidence: Confidence::Good };
+//! store.accept(&"kitchen".parse()?, "My name is Ada.", at)?;
+//! let mut bundle = Vec::new();
+//! let counts = store.export(&mut bundle, Format::Bundle)?;
+//!
+//! let other = Store::on_medium("away", Box::new(RamMedium::new()))?;
+//! assert_eq!(other.import(&*bundle, Taken::Refuse)?.counts, counts);
+//! assert!(other.verify()?.is_clean());
+//! // The session is there already, so it gets another name.
+//! let again = other.import(&*bundle, Taken::Rename)?;
+//! assert_eq!(again.renamed[0].1.as_str(), "kitchen-2");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
 //! [`Store::forget`] removes words for good, with all that was made of them, and writes the files
 //! anew, so that no byte of them stays; [`Store::verify_erased`] looks for them in every file, and
@@ -92,7 +112,9 @@ mod verify;
 mod view;
 mod write;
 
-pub use bundle::{Backup, BackupError};
+pub use bundle::{
+    Backup, BackupError, BundleCounts, ExportError, Format, ImportError, ImportReport, Place, Taken,
+};
 pub use error::{OpenError, ReadError, WriteError};
 pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,

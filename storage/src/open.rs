@@ -115,7 +115,11 @@ impl Open {
     }
 
     /// Commits durably what is applied up to `place`, this transaction being the last of it.
-    fn commit(&mut self, mut transaction: WriteTransaction, place: Position) -> Result<(), Fault> {
+    pub(crate) fn commit(
+        &mut self,
+        mut transaction: WriteTransaction,
+        place: Position,
+    ) -> Result<(), Fault> {
         transaction.open_table(META)?.insert(key::JOURNAL, place.to_bytes().as_slice())?;
         // Else the first open after a crash reads every page, and refuses a store with any wrong one.
         transaction.set_quick_repair(true);

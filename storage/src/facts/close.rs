@@ -71,7 +71,7 @@ impl Writer<'_> {
         range.map(|entry| Ok(last_id(entry?.0.value()))).collect()
     }
 
-    fn derived_from(&self, fact: u64) -> Result<Vec<u64>, Stop> {
+    pub(super) fn derived_from(&self, fact: u64) -> Result<Vec<u64>, Stop> {
         let way = (Direction::To, kind_byte(LinkKind::DerivedFrom));
         let (first, last) = link_range(Node::Fact(FactId(fact)), Some(way));
         let mut found = Vec::new();

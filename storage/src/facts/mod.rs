@@ -54,6 +54,7 @@ pub(crate) mod lane;
 mod op;
 pub(crate) mod read;
 pub(crate) mod record;
+pub(crate) mod restore;
 mod salience;
 mod store;
 pub(crate) mod table;

@@ -208,7 +208,8 @@ pub(crate) fn source_parts<'a>(source: &'a FactSource<'_>) -> (u8, &'a str) {
     }
 }
 
-fn source_of(byte: u8, name: &str) -> Option<FactSource<'_>> {
+/// The source that a record keeps so, if there is one.
+pub(crate) fn source_of(byte: u8, name: &str) -> Option<FactSource<'_>> {
     match byte {
         USER => Some(FactSource::User),
         ASSISTANT => Some(FactSource::Assistant),

@@ -141,7 +141,7 @@ pub(crate) fn kind_byte(kind: LinkKind) -> u8 {
     }
 }
 
-fn node_of(tag: u8, id: u64) -> Option<Node> {
+pub(crate) fn node_of(tag: u8, id: u64) -> Option<Node> {
     match tag {
         0 => Some(Node::Fact(FactId(id))),
         1 => Some(Node::Entity(EntityId(id))),
@@ -149,7 +149,7 @@ fn node_of(tag: u8, id: u64) -> Option<Node> {
     }
 }
 
-fn node_parts(node: Node) -> (u8, u64) {
+pub(crate) fn node_parts(node: Node) -> (u8, u64) {
     match node {
         Node::Fact(FactId(id)) => (0, id),
         Node::Entity(EntityId(id)) => (1, id),

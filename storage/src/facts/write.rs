@@ -68,12 +68,12 @@ pub(crate) struct Writer<'t> {
     pub(super) heirs: Table<'t, &'static [u8; HEIR_KEY], ()>,
     pub(super) links: Table<'t, &'static [u8; 20], ()>,
     sources: Table<'t, &'static [u8; 24], ()>,
-    entities: Table<'t, &'static IdKey, &'static [u8]>,
-    names: Table<'t, &'static [u8], &'static IdKey>,
-    usage: Table<'t, &'static IdKey, &'static [u8]>,
-    next_fact: u64,
-    next_entity: u64,
-    effect: Effect,
+    pub(super) entities: Table<'t, &'static IdKey, &'static [u8]>,
+    pub(super) names: Table<'t, &'static [u8], &'static IdKey>,
+    pub(super) usage: Table<'t, &'static IdKey, &'static [u8]>,
+    pub(super) next_fact: u64,
+    pub(super) next_entity: u64,
+    pub(super) effect: Effect,
     /// Facts that the one being added replaced.
     pub(super) superseded: Vec<FactId>,
     /// Facts that ended with those.
@@ -97,7 +97,7 @@ enum Subject<'a> {
 }
 
 impl<'t> Writer<'t> {
-    fn open(transaction: &'t WriteTransaction) -> Result<Self, Stop> {
+    pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, Stop> {
         let meta = transaction.open_table(META)?;
         let counter = |key| match meta.get(key)? {
             None => Ok(1),
@@ -138,7 +138,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    fn finish(self) -> Result<Effect, Stop> {
+    pub(super) fn finish(self) -> Result<Effect, Stop> {
         let mut meta = self.transaction.open_table(META)?;
         for (key, next) in [(key::NEXT_FACT, self.next_fact), (key::NEXT_ENTITY, self.next_entity)]
         {
@@ -363,7 +363,7 @@ impl<'t> Writer<'t> {
     }
 
     /// Puts a new fact into the tables that lead to it.
-    fn index(&mut self, record: &FactRecord, sources: &[u64]) -> Result<(), Stop> {
+    pub(super) fn index(&mut self, record: &FactRecord, sources: &[u64]) -> Result<(), Stop> {
         self.slots.insert(&slot_key(record), ())?;
         if let Some(key) = heir_key_of(record) {
             self.heirs.insert(&key, ())?;
@@ -390,7 +390,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    fn insert_link(&mut self, Link { from, kind, to }: Link) -> Result<(), Stop> {
+    pub(super) fn insert_link(&mut self, Link { from, kind, to }: Link) -> Result<(), Stop> {
         let kind = kind_byte(kind);
         self.links.insert(&link_key(from, Direction::From, kind, to), ())?;
         self.links.insert(&link_key(to, Direction::To, kind, from), ())?;
@@ -416,7 +416,7 @@ impl<'t> Writer<'t> {
         self.save(after)
     }
 
-    fn save(&mut self, record: &FactRecord) -> Result<(), Stop> {
+    pub(super) fn save(&mut self, record: &FactRecord) -> Result<(), Stop> {
         self.facts.insert(&record.id.to_be_bytes(), encode(record)?.as_slice())?;
         self.effect.changed.insert(FactId(record.id));
         Ok(())
@@ -432,7 +432,7 @@ impl<'t> Writer<'t> {
         LaneTable { slots: &self.slots, facts: &self.facts, key }
     }
 
-    fn around(&self, key: LaneKey, at: i64) -> Result<Neighbours, Stop> {
+    pub(super) fn around(&self, key: LaneKey, at: i64) -> Result<Neighbours, Stop> {
         Ok(neighbours(&self.lane(key), at)?)
     }
 
@@ -470,13 +470,13 @@ impl<'t> Writer<'t> {
         Ok(at != 0)
     }
 
-    fn used(&self, fact: u64) -> Result<Usage, Stop> {
+    pub(super) fn used(&self, fact: u64) -> Result<Usage, Stop> {
         let found = self.usage.get(&fact.to_be_bytes())?;
         let read = found.map(|bytes| UsageRecord::read(fact, bytes.value())).transpose()?;
         Ok(read.unwrap_or_default())
     }
 
-    fn save_usage(&mut self, id: u64, usage: Usage) -> Result<(), Stop> {
+    pub(super) fn save_usage(&mut self, id: u64, usage: Usage) -> Result<(), Stop> {
         let Usage { count, last_ms: Some(last_ms) } = usage else { return Ok(()) };
         let record = encode(&UsageRecord { id, count, last_ms })?;
         self.usage.insert(&id.to_be_bytes(), record.as_slice())?;

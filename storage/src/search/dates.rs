@@ -7,17 +7,17 @@ use crate::text::{Kind, Token, fold};
 
 /// A day of the calendar, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Day {
-    pub(super) year: i64,
+pub(crate) struct Day {
+    pub(crate) year: i64,
     /// From 1.
-    pub(super) month: u32,
+    pub(crate) month: u32,
     /// From 1.
-    pub(super) day: u32,
+    pub(crate) day: u32,
 }
 
 impl Day {
     /// The day of a moment in milliseconds since 1970.
-    pub(super) fn of(unix_ms: i64) -> Self {
+    pub(crate) fn of(unix_ms: i64) -> Self {
         // Years that begin in March, in cycles of 400 years of 146,097 days.
         let days = unix_ms.div_euclid(86_400_000) + 719_468;
         let (cycle, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));

@@ -25,7 +25,7 @@
 //! once.
 
 mod candidates;
-mod dates;
+pub(crate) mod dates;
 mod derived;
 mod excerpt;
 mod find;

@@ -157,7 +157,7 @@ fn too_much_is_refused_before_anything_is_written() {
         assert!(matches!(error, WriteError::TooLarge { .. }), "{error}");
     }
     assert_eq!(counts(store.import_turns(&[]).unwrap()), (0, 0));
-    assert_eq!(pair.bytes(), [vec![], vec![]]);
+    assert_eq!(pair.bytes(), [Vec::<u8>::new(), Vec::new()]);
 }
 
 /// Texts of a batch of `turns`, so long that a batch goes through the journal or past it.

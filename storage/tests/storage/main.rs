@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bundle;
+mod bundle_import;
 mod crash;
 mod damage;
 mod facts;

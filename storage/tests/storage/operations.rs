@@ -20,7 +20,7 @@ fn said() -> impl Strategy<Value = Said> {
         .prop_map(|(session, speaker, text, id)| Said { session, speaker, text, id })
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(crate) fn op() -> impl Strategy<Value = Op> {
     let session = 0..NAMES;
     prop_oneof![
         8 => (session.clone(), text(), any::<i64>())

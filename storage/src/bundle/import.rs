@@ -1,0 +1,181 @@
+//! From a bundle to records: all of it in one step, or nothing.
+
+use std::io::{BufRead, BufReader, Read};
+
+use garret_core::id::SessionId;
+use redb::WriteTransaction;
+
+use super::error::{ImportError, Place};
+use super::frames::{self, FrameReader};
+use super::lines::LineReader;
+use super::record::{BundleCounts, Record};
+use super::take::{Stop, Taker};
+use crate::error::Fault;
+use crate::open::Open;
+use crate::store::Store;
+
+/// What an import does with a session whose name is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Taken {
+    /// It is an error, and nothing is imported.
+    #[default]
+    Refuse,
+    /// The imported session gets the first name that is free: `name-2`, `name-3` and so on.
+    Rename,
+}
+
+/// What was imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ImportReport {
+    /// The namespace that was exported.
+    pub namespace: String,
+    /// What was in the bundle.
+    pub counts: BundleCounts,
+    /// Facts among them that this namespace had already.
+    pub known_facts: u64,
+    /// Sessions that got another name: theirs, and that.
+    pub renamed: Vec<(SessionId, SessionId)>,
+}
+
+impl Store {
+    /// Takes in what [`Store::export`] wrote, of this namespace or another one, in either form.
+    ///
+    /// All of it is there when this returns, durably, and nothing of it after an error or a power
+    /// cut: it is one write. Others wait meanwhile, so `from` should be quick, such as a file.
+    /// Memory stays small however much it is.
+    ///
+    /// Sessions come with their turns, replies and receipts as they were, and are used after those
+    /// that are here. Numbers of sessions, facts and entities are given anew where there are some
+    /// here. A name that is an entity here is that one. What a fact says that a fact here says of
+    /// the same time already is that fact, so facts imported twice are there once; where different
+    /// ones of a slot meet, each ends where the next one starts.
+    ///
+    /// # Errors
+    /// [`ImportError`].
+    pub fn import(&self, from: impl Read, taken: Taken) -> Result<ImportReport, ImportError> {
+        let (mut reader, namespace) = Reader::begin(BufReader::with_capacity(BUFFER, from))?;
+        let done = self.writing(|open| {
+            let done = take_all(open, &mut reader, taken)?;
+            if done.is_ok() {
+                // It is built again by the next search.
+                open.derived = None;
+            }
+            Ok(Ok(done))
+        })?;
+        done.map(|report| ImportReport { namespace, ..report })
+    }
+}
+
+/// Bytes that are read at a time.
+const BUFFER: usize = 64 << 10;
+/// Bytes of records after which pages that no reader sees yet go to the medium, not to stay in
+/// memory.
+const FLUSH: usize = 4 << 20;
+
+fn take_all<R: BufRead>(
+    open: &mut Open,
+    reader: &mut Reader<R>,
+    taken: Taken,
+) -> Result<Result<ImportReport, ImportError>, Fault> {
+    // From here on all that isn't on the medium is this import's alone.
+    open.fold()?;
+    let transaction = open.database.begin_write()?;
+    let filled = fill(&transaction, reader, taken, || open.link.flush().map_err(Fault::Medium))?;
+    let (report, hash) = match filled {
+        Ok(filled) => filled,
+        Err(error) => return Ok(Err(error)),
+    };
+    let place = open.journal.next(&[b"bundle".as_slice(), &hash].concat());
+    open.commit(transaction, place)?;
+    Ok(Ok(report))
+}
+
+/// Everything, up to the end; also the hash of all before it.
+fn fill<R: BufRead>(
+    transaction: &WriteTransaction,
+    reader: &mut Reader<R>,
+    taken: Taken,
+    mut flush: impl FnMut() -> Result<(), Fault>,
+) -> Result<Result<(ImportReport, [u8; 32]), ImportError>, Fault> {
+    let mut taker = Taker::new(transaction, taken)?;
+    let mut waiting = 0;
+    loop {
+        let Next { record, before, at, bytes } = match reader.next() {
+            Ok(next) => next,
+            Err(error) => return Ok(Err(error)),
+        };
+        let is_end = matches!(record, Record::End(_));
+        if let Err(stop) = taker.take(record, before) {
+            return stopped(stop, at);
+        }
+        if is_end {
+            if let Err(error) = reader.end() {
+                return Ok(Err(error));
+            }
+            return match taker.finish() {
+                Ok(report) => Ok(Ok((report, before))),
+                Err(stop) => stopped(stop, at),
+            };
+        }
+        waiting += bytes;
+        if waiting > FLUSH {
+            flush()?;
+            waiting = 0;
+        }
+    }
+}
+
+fn stopped<T>(stop: Stop, at: Place) -> Result<Result<T, ImportError>, Fault> {
+    match stop {
+        Stop::Fault(fault) => Err(fault),
+        Stop::Wrong(why) => Ok(Err(ImportError::Damaged { at, why })),
+        Stop::Exists(session) => Ok(Err(ImportError::SessionExists { at, session })),
+    }
+}
+
+/// A record that was read.
+pub(super) struct Next<'a> {
+    pub(super) record: Record<'a>,
+    /// Hash of everything before it.
+    pub(super) before: [u8; 32],
+    pub(super) at: Place,
+    /// Bytes that it took.
+    pub(super) bytes: usize,
+}
+
+enum Reader<R> {
+    Frames(FrameReader<R>),
+    Lines(LineReader<R>),
+}
+
+impl<R: BufRead> Reader<R> {
+    /// Reads what comes before the first record; also the namespace.
+    fn begin(mut from: R) -> Result<(Self, String), ImportError> {
+        let at = Place::Frame(0);
+        let start = from.fill_buf().map_err(|source| ImportError::From { at, source })?;
+        match start.first() {
+            None => Err(ImportError::CutShort { at }),
+            Some(b'{') => LineReader::begin(from).map(|(reader, of)| (Self::Lines(reader), of)),
+            Some(byte) if *byte == frames::MAGIC[0] => {
+                FrameReader::begin(from).map(|(reader, of)| (Self::Frames(reader), of))
+            }
+            Some(_) => Err(ImportError::NotABundle),
+        }
+    }
+
+    fn next(&mut self) -> Result<Next<'_>, ImportError> {
+        match self {
+            Self::Frames(reader) => reader.next(),
+            Self::Lines(reader) => reader.next(),
+        }
+    }
+
+    fn end(&mut self) -> Result<(), ImportError> {
+        match self {
+            Self::Frames(reader) => reader.end(),
+            Self::Lines(reader) => reader.end(),
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! Records of a bundle, put into the tables of one transaction.
+
+use std::collections::HashSet;
+
+use garret_core::id::SessionId;
+use redb::{ReadableTable as _, Table, WriteTransaction};
+
+use super::import::{ImportReport, Taken};
+use super::record::{Counters, Entity, Fact, Imported, Record, Reply, Session, Turn, Usage};
+use crate::error::Fault;
+use crate::facts::MAX_NAME_BYTES;
+use crate::facts::record::{EntityRecord, FactRecord};
+use crate::facts::restore::{Restorer, Unrestored};
+use crate::journal::op;
+use crate::record::{ReplyRecord, SessionRecord, TurnRecord, encode, seal};
+use crate::store::MAX_BYTES;
+use crate::table::{
+    IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
+    key, turn_key,
+};
+use crate::view::StoredFinish;
+
+/// Why a record isn't taken.
+pub(super) enum Stop {
+    /// The store can't do it.
+    Fault(Fault),
+    /// It can't be.
+    Wrong(String),
+    /// A session of its name is there.
+    Exists(SessionId),
+}
+
+type ByTurn<'t> = Table<'t, &'static TurnKey, &'static [u8]>;
+
+pub(super) struct Taker<'t> {
+    transaction: &'t WriteTransaction,
+    taken: Taken,
+    sessions: Table<'t, &'static [u8], &'static [u8]>,
+    turns: ByTurn<'t>,
+    replies: ByTurn<'t>,
+    receipts: ByTurn<'t>,
+    speakers: ByTurn<'t>,
+    imported: Table<'t, &'static [u8; 24], &'static [u8; 8]>,
+    /// Once the counters are there.
+    facts: Option<Restorer<'t>>,
+    counters: Counters,
+    /// What is added to numbers of sessions and to their ranks.
+    base: (u64, u64),
+    phase: u8,
+    session: Open,
+    ranks: HashSet<u64>,
+    report: ImportReport,
+}
+
+/// The session that is being read.
+#[derive(Default)]
+struct Open {
+    /// Its number here.
+    number: u64,
+    turns: u64,
+    /// Turns that came so far.
+    seen: u64,
+    /// Whether the last of them can be answered.
+    awaits_reply: bool,
+}
+
+/// Highest number that a bundle can have: many of them fit.
+const MOST: u64 = 1 << 48;
+
+impl<'t> Taker<'t> {
+    pub(super) fn new(transaction: &'t WriteTransaction, taken: Taken) -> Result<Self, Fault> {
+        let meta = transaction.open_table(META)?;
+        let next = counter(meta.get(key::NEXT_SESSION)?, key::NEXT_SESSION)?;
+        let activity = counter(meta.get(key::ACTIVITY)?, key::ACTIVITY)?;
+        Ok(Self {
+            transaction,
+            taken,
+            sessions: transaction.open_table(SESSIONS)?,
+            turns: transaction.open_table(TURNS)?,
+            replies: transaction.open_table(REPLIES)?,
+            receipts: transaction.open_table(RECEIPTS)?,
+            speakers: transaction.open_table(SPEAKERS)?,
+            imported: transaction.open_table(IMPORTED)?,
+            facts: None,
+            counters: Counters { next_session: 1, activity: 0, next_fact: 1, next_entity: 1 },
+            base: (next.saturating_sub(1), activity),
+            phase: 0,
+            session: Open::default(),
+            ranks: HashSet::new(),
+            report: ImportReport::default(),
+        })
+    }
+
+    /// Takes a record; `before` is the hash of everything before it.
+    pub(super) fn take(&mut self, record: Record<'_>, before: [u8; 32]) -> Result<(), Stop> {
+        self.order(&record)?;
+        if let Record::End(end) = &record {
+            if end.counts != self.report.counts {
+                return Err(wrong("it counts other records than were there"));
+            }
+            return match end.sha256 {
+                Some(hash) if hash != before => Err(wrong("its hash isn't that of what it ends")),
+                _ => Ok(()),
+            };
+        }
+        self.report.counts.count(&record);
+        match record {
+            Record::Counters(counters) => self.counters(counters),
+            Record::Session(session) => self.session(session),
+            Record::Turn(turn) => self.turn(turn),
+            Record::Reply(reply) => self.reply(reply),
+            Record::Imported(imported) => self.imported(imported),
+            Record::Entity(entity) => self.entity(entity),
+            Record::Fact(fact) => self.fact(*fact),
+            Record::Usage(Usage { fact, count, last_ms }) => {
+                let used = crate::facts::Usage { count, last_ms: Some(last_ms) };
+                Ok(self.facts()?.usage(fact, used)?)
+            }
+            Record::Link(link) => Ok(self.facts()?.link(link.from, link.kind, link.to)?),
+            Record::End(_) => Ok(()),
+        }
+    }
+
+    /// Records come in the order of their kinds, and a session with all that is in it.
+    fn order(&mut self, record: &Record<'_>) -> Result<(), Stop> {
+        let phase = match record {
+            Record::Counters(_) => 1,
+            Record::Session(_) | Record::Turn(_) | Record::Reply(_) | Record::Imported(_) => 2,
+            Record::Entity(_) => 3,
+            Record::Fact(_) => 4,
+            Record::Usage(_) => 5,
+            Record::Link(_) => 6,
+            Record::End(_) => 7,
+        };
+        let first = self.phase == 0;
+        if phase < self.phase || first != (phase == 1) {
+            return Err(wrong("it comes too late, too early or twice"));
+        }
+        self.phase = phase;
+        let inside = matches!(record, Record::Turn(_) | Record::Reply(_) | Record::Imported(_));
+        if !inside && self.session.seen != self.session.turns {
+            return Err(wrong("turns of the session before are missing"));
+        }
+        Ok(())
+    }
+
+    fn counters(&mut self, counters: Counters) -> Result<(), Stop> {
+        let Counters { next_session, activity, next_fact, next_entity } = counters;
+        let numbers = [next_session, next_fact, next_entity];
+        if activity > MOST || numbers.iter().any(|next| !(1..=MOST).contains(next)) {
+            return Err(wrong("a counter is out of range"));
+        }
+        if self.base.0.max(self.base.1) > u64::MAX - 2 * MOST {
+            return Err(wrong("this namespace has no numbers left"));
+        }
+        self.facts = Some(Restorer::open(self.transaction, next_fact, next_entity)?);
+        self.counters = counters;
+        Ok(())
+    }
+
+    fn session(&mut self, session: Session<'_>) -> Result<(), Stop> {
+        let (base, rank) = self.base;
+        let number = base + session.number;
+        if session.number >= self.counters.next_session || number <= self.session.number.max(base) {
+            return Err(wrong("its number isn't above the one before"));
+        }
+        let ranked = (1..=self.counters.activity).contains(&session.activity);
+        if !ranked || !self.ranks.insert(session.activity) {
+            return Err(wrong("its rank can't be"));
+        }
+        within("its title", session.title.len(), MAX_BYTES)?;
+        let id: SessionId = session.id.parse().map_err(|error| Stop::Wrong(format!("{error}")))?;
+        let id = self.free_name(id)?;
+        let record = SessionRecord {
+            id: id.as_str().to_owned(),
+            title: session.title.into_owned(),
+            number,
+            created_ms: session.created_ms,
+            updated_ms: session.updated_ms,
+            turns: session.turns,
+            activity: rank + session.activity,
+        };
+        self.sessions.insert(id.as_str().as_bytes(), encode(&record)?.as_slice())?;
+        self.session = Open { number, turns: session.turns, seen: 0, awaits_reply: false };
+        Ok(())
+    }
+
+    /// The name that a session gets.
+    fn free_name(&mut self, id: SessionId) -> Result<SessionId, Stop> {
+        if self.sessions.get(id.as_str().as_bytes())?.is_none() {
+            return Ok(id);
+        }
+        if self.taken == Taken::Refuse {
+            return Err(Stop::Exists(id));
+        }
+        let free = (2..).find_map(|number: u64| {
+            let name = numbered(&id, number)?;
+            match self.sessions.get(name.as_str().as_bytes()) {
+                Ok(None) => Some(Ok(name)),
+                Ok(Some(_)) => None,
+                Err(error) => Some(Err(Stop::from(error))),
+            }
+        });
+        let free = free.unwrap_or_else(|| Err(wrong("there is no free name for it")))?;
+        self.report.renamed.push((id, free.clone()));
+        Ok(free)
+    }
+
+    fn turn(&mut self, turn: Turn<'_>) -> Result<(), Stop> {
+        let Open { number, turns, seen, .. } = self.session;
+        if turn.seq != seen.saturating_add(1) || turn.seq > turns {
+            return Err(wrong("it isn't the next turn of its session"));
+        }
+        within("its text", turn.text.len(), MAX_BYTES)?;
+        let key = turn_key(number, turn.seq);
+        let record = TurnRecord::new(number, turn.seq, &turn.text, turn.at.time()?);
+        self.turns.insert(&key, encode(&record)?.as_slice())?;
+        if let Some(name) = turn.speaker {
+            within("its speaker's name", name.len(), MAX_NAME_BYTES)?;
+            if name.is_empty() || name == "user" {
+                return Err(wrong("its speaker has no name of a speaker"));
+            }
+            let value = [name.as_bytes(), &seal(name.as_bytes())].concat();
+            self.speakers.insert(&key, value.as_slice())?;
+        }
+        (self.session.seen, self.session.awaits_reply) = (turn.seq, true);
+        Ok(())
+    }
+
+    fn reply(&mut self, reply: Reply<'_>) -> Result<(), Stop> {
+        if !std::mem::take(&mut self.session.awaits_reply) {
+            return Err(wrong("there is no turn that it answers"));
+        }
+        within("its text", reply.text.len(), MAX_BYTES)?;
+        within("its tokens", reply.tokens.len(), MAX_BYTES)?;
+        within("its receipt", reply.receipt.len(), MAX_BYTES)?;
+        reply.at.time()?;
+        let tokens_are_whole = reply.tokens.len().is_multiple_of(4);
+        if StoredFinish::from_byte(reply.finish).is_none() || !tokens_are_whole {
+            return Err(wrong("its finish or its tokens can't be"));
+        }
+        let (number, seq) = (self.session.number, self.session.seen);
+        let op = op::Reply {
+            session: "",
+            seq,
+            text: &reply.text,
+            tokens: &reply.tokens,
+            model_fingerprint: reply.model_fingerprint,
+            finish: reply.finish,
+            at: reply.at,
+            receipt: &reply.receipt,
+        };
+        let key = turn_key(number, seq);
+        self.replies.insert(&key, encode(&ReplyRecord::new(number, &op))?.as_slice())?;
+        let receipt = [&*reply.receipt, &seal(&reply.receipt)].concat();
+        self.receipts.insert(&key, receipt.as_slice())?;
+        Ok(())
+    }
+
+    fn imported(&mut self, imported: Imported) -> Result<(), Stop> {
+        if !(1..=self.session.seen).contains(&imported.seq) {
+            return Err(wrong("its session has no such turn"));
+        }
+        self.session.awaits_reply = false;
+        let key = import_key(self.session.number, imported.name);
+        self.imported.insert(&key, &imported.seq.to_be_bytes())?;
+        Ok(())
+    }
+
+    fn entity(&mut self, entity: Entity<'_>) -> Result<(), Stop> {
+        let Entity { id, name, kind, recorded_ms } = entity;
+        let (name, kind, key) = (name.into_owned(), kind.into_owned(), String::new());
+        Ok(self.facts()?.entity(EntityRecord { id, recorded_ms, name, kind, key })?)
+    }
+
+    fn fact(&mut self, fact: Fact<'_>) -> Result<(), Stop> {
+        if fact.session >= self.counters.next_session {
+            return Err(wrong("it names a session that never was"));
+        }
+        let session = if fact.session == 0 { 0 } else { self.base.0 + fact.session };
+        let written = self.facts()?.fact(FactRecord {
+            id: fact.id,
+            valid_at: fact.valid_at,
+            valid_to: fact.valid_to,
+            recorded_ms: fact.recorded_ms,
+            superseded_by: fact.superseded_by,
+            invalidated_by: fact.invalidated_by,
+            session,
+            turn: fact.turn,
+            subject: fact.subject,
+            text: fact.text.into_owned(),
+            quote: fact.quote.into_owned(),
+            predicate: fact.predicate.into_owned(),
+            object: fact.object.into_owned(),
+            source_name: fact.source_name.into_owned(),
+            confidence: fact.confidence,
+            salience: fact.salience,
+            kind: fact.kind,
+            source: fact.source,
+            flags: fact.flags,
+            clock_confidence: fact.clock_confidence,
+        })?;
+        self.report.known_facts += u64::from(!written);
+        Ok(())
+    }
+
+    fn facts(&mut self) -> Result<&mut Restorer<'t>, Stop> {
+        self.facts.as_mut().ok_or_else(|| wrong("the counters are missing"))
+    }
+
+    /// Sees to it that what was taken agrees with itself and with what is here.
+    pub(super) fn finish(self) -> Result<ImportReport, Stop> {
+        let Some(facts) = self.facts else { return Err(wrong("it holds nothing")) };
+        facts.finish()?;
+        let (number, rank) = self.base;
+        let mut meta = self.transaction.open_table(META)?;
+        for (key, value) in [
+            (key::NEXT_SESSION, number + self.counters.next_session),
+            (key::ACTIVITY, rank + self.counters.activity),
+        ] {
+            meta.insert(key, value.to_le_bytes().as_slice())?;
+        }
+        Ok(self.report)
+    }
+}
+
+/// `name-2`, with as much of the name as there is room for.
+fn numbered(id: &SessionId, number: u64) -> Option<SessionId> {
+    let ending = format!("-{number}");
+    let room = SessionId::MAX_BYTES.checked_sub(ending.len())?;
+    let name = id.as_str();
+    let end = (0..=room.min(name.len())).rev().find(|end| name.is_char_boundary(*end))?;
+    format!("{}{ending}", name.get(..end)?).parse().ok()
+}
+
+fn within(what: &str, bytes: usize, most: usize) -> Result<(), Stop> {
+    if bytes > most {
+        return Err(Stop::Wrong(format!("{what} has {bytes} bytes, at most {most} can be")));
+    }
+    Ok(())
+}
+
+fn wrong(why: &str) -> Stop {
+    Stop::Wrong(why.to_owned())
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            // A stamp whose clock isn't known.
+            Fault::Damaged { what: "operation", key } => Self::Wrong(format!("{key} can't be")),
+            fault => Self::Fault(fault),
+        }
+    }
+}
+
+impl From<Unrestored> for Stop {
+    fn from(unrestored: Unrestored) -> Self {
+        match unrestored {
+            Unrestored::Fault(fault) => Self::Fault(fault),
+            Unrestored::Wrong(why) => Self::Wrong(why),
+        }
+    }
+}
+
+impl From<redb::StorageError> for Stop {
+    fn from(error: redb::StorageError) -> Self {
+        Self::Fault(error.into())
+    }
+}
+
+impl From<redb::TableError> for Stop {
+    fn from(error: redb::TableError) -> Self {
+        Self::Fault(error.into())
+    }
+}
