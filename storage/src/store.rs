@@ -125,14 +125,9 @@ impl Store {
 
     /// The length of a part's file in bytes, if it is there.
     pub(crate) fn part_len(&self, part: Part) -> Result<Option<u64>, MediumError> {
-        if !self.media.has(part) || !self.media.exists(part) {
-            return Ok(None);
-        }
-        match self.media.open(part) {
-            // A medium that doesn't give this part.
-            Err(MediumError::Denied) if self.path.is_none() => Ok(None),
-            medium => medium?.len().map(|len| Some(len).filter(|len| *len > 0)),
-        }
+        let medium = self.media.open_existing(part)?;
+        let len = medium.map(|medium| medium.len()).transpose()?;
+        Ok(len.filter(|len| *len > 0))
     }
 
     fn connect(namespace: &str, records: Arc<dyn Medium>, media: Media) -> Result<Self, OpenError> {

@@ -1,6 +1,7 @@
 //! From records to a bundle.
 
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 
@@ -8,7 +9,8 @@ use super::error::ExportError;
 use super::frames::FrameWriter;
 use super::lines::LineWriter;
 use super::record::{
-    BundleCounts, Counters, End, Entity, Fact, Imported, Link, Record, Reply, Session, Turn, Usage,
+    BundleCounts, Counters, End, Entity, Erasure, Fact, Forgotten, Imported, Link, Record, Reply,
+    Session, Turn, Usage,
 };
 use crate::error::{Fault, ReadError};
 use crate::facts::read::open;
@@ -17,6 +19,7 @@ use crate::facts::table::{
     Direction, ENTITIES, FACTS, LINKS, USAGE, key as fact_key, kind_byte, last_id, link_near,
     link_parts, node_parts,
 };
+use crate::forget::table::{ERASURES, ErasureRecord, FORGOTTEN};
 use crate::journal::op::Stamp;
 use crate::open::{contain, explain};
 use crate::record::{
@@ -26,7 +29,7 @@ use crate::record::{
 use crate::store::Store;
 use crate::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
-    key, turn_key,
+    key, seq_of, turn_key,
 };
 
 /// How an export is written.
@@ -113,6 +116,7 @@ impl<W: Write> Sink<W> {
 
 fn all<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Result<(), Fault> {
     counters(transaction, sink)?;
+    erasures(transaction, sink)?;
     sessions(transaction, sink)?;
     entities(transaction, sink)?;
     facts(transaction, sink)?;
@@ -133,6 +137,29 @@ fn counters<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Resu
     }))
 }
 
+fn erasures<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Result<(), Fault> {
+    let Some(erasures) = open(transaction, ERASURES)? else { return Ok(()) };
+    for entry in erasures.iter()? {
+        let (key, bytes) = entry?;
+        let erasure = ErasureRecord::read(last_id(key.value()), bytes.value())?;
+        sink.put(&Record::Erasure(Erasure {
+            number: erasure.number,
+            at_ms: erasure.at_ms,
+            sessions: erasure.sessions,
+            turns: erasure.turns,
+            replies: erasure.replies,
+            receipts: erasure.receipts,
+            titles: erasure.titles,
+            facts: erasure.facts,
+            entities: erasure.entities,
+            links: erasure.links,
+            bytes: erasure.bytes,
+            clock_confidence: byte_of(erasure.clock),
+        }))?;
+    }
+    Ok(())
+}
+
 type ByTurn = ReadOnlyTable<&'static TurnKey, &'static [u8]>;
 
 /// The tables of conversations.
@@ -142,6 +169,7 @@ struct Conversations {
     receipts: ByTurn,
     speakers: ByTurn,
     imported: ReadOnlyTable<&'static [u8; 24], &'static [u8; 8]>,
+    forgotten: Option<ReadOnlyTable<&'static TurnKey, &'static [u8; 8]>>,
 }
 
 fn sessions<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Result<(), Fault> {
@@ -151,6 +179,7 @@ fn sessions<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Resu
         receipts: transaction.open_table(RECEIPTS)?,
         speakers: transaction.open_table(SPEAKERS)?,
         imported: transaction.open_table(IMPORTED)?,
+        forgotten: open(transaction, FORGOTTEN)?,
     };
     let mut sessions = Vec::new();
     for entry in transaction.open_table(SESSIONS)?.iter()? {
@@ -179,18 +208,17 @@ impl Conversations {
         let (first, last) = (turn_key(number, 0), turn_key(number, u64::MAX));
         for entry in self.turns.range::<&TurnKey>(&first..=&last)? {
             let (key, bytes) = entry?;
-            let seq = crate::table::seq_of(key.value());
-            if seq != next {
-                let missing = "turn record (missing)";
-                return Err(damaged(missing, turn_name(number, next)));
-            }
-            next += 1;
+            let seq = seq_of(key.value());
+            self.forgotten(number, next..seq, sink)?;
+            next = seq.saturating_add(1);
             self.turn(number, seq, bytes.value(), sink)?;
         }
-        if next != session.turns.saturating_add(1) {
+        let end = session.turns.saturating_add(1);
+        if next > end {
             let what = "session record (its count of turns)";
             return Err(damaged(what, session_name(&session.id)));
         }
+        self.forgotten(number, next..end, sink)?;
         let (first, last) = (import_key(number, [0; 16]), import_key(number, [0xff; 16]));
         for entry in self.imported.range::<&[u8; 24]>(&first..=&last)? {
             let (key, seq) = entry?;
@@ -198,6 +226,23 @@ impl Conversations {
             let name = *key.last_chunk().unwrap_or(&[0; 16]);
             let seq = u64::from_be_bytes(*seq.value());
             sink.put(&Record::Imported(Imported { seq, name }))?;
+        }
+        Ok(())
+    }
+
+    /// Turns without a record: those that were forgotten.
+    fn forgotten<W: Write>(
+        &self,
+        number: u64,
+        seqs: Range<u64>,
+        sink: &mut Sink<W>,
+    ) -> Result<(), Fault> {
+        for seq in seqs {
+            let missing = || damaged("turn record (missing)", turn_name(number, seq));
+            let forgotten = self.forgotten.as_ref().ok_or_else(missing)?;
+            let erasure = forgotten.get(&turn_key(number, seq))?.ok_or_else(missing)?;
+            let erasure = u64::from_be_bytes(*erasure.value());
+            sink.put(&Record::Forgotten(Forgotten { seq, erasure }))?;
         }
         Ok(())
     }

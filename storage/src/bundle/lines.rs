@@ -13,7 +13,8 @@ use super::error::{ImportError, Place};
 use super::frames::VERSION;
 use super::import::Next;
 use super::record::{
-    BundleCounts, Counters, End, Entity, Fact, Imported, Link, Record, Reply, Session, Turn, Usage,
+    BundleCounts, Counters, End, Entity, Erasure, Fact, Forgotten, Imported, Link, Record, Reply,
+    Session, Turn, Usage,
 };
 use super::words::{
     clock, clock_name, from_hex, link_kind, link_kind_name, moment, node, node_name, to_hex,
@@ -46,7 +47,7 @@ impl<W: Write> LineWriter<W> {
 
     pub(super) fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
         match record {
-            Record::Session(session) => (&*session.id).clone_into(&mut self.session),
+            Record::Session(session) => self.session = session.id.to_string(),
             Record::Turn(turn) => self.turn = turn.seq,
             _ => {}
         }
@@ -153,9 +154,11 @@ enum Line<'a> {
     #[serde(borrow)]
     Garret(Head<'a>),
     Counters(CountersLine),
+    Erasure(Erasure),
     Session(SessionLine<'a>),
     Turn(TurnLine<'a>),
     Reply(ReplyLine<'a>),
+    Forgotten(ForgottenLine<'a>),
     Imported(ImportedLine<'a>),
     Entity(EntityLine<'a>),
     Fact(Box<FactLine<'a>>),
@@ -227,6 +230,15 @@ struct ReplyLine<'a> {
     /// Where it isn't text.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt_hex: Option<Cow<'a, str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ForgottenLine<'a> {
+    #[serde(borrow)]
+    session: Cow<'a, str>,
+    turn: u64,
+    erasure: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -333,6 +345,12 @@ fn line_of<'a>(record: &'a Record<'_>, session: &'a str, turn: u64) -> io::Resul
             clock: clock_name(turn.at.clock).ok_or_else(wrong)?.into(),
         }),
         Record::Reply(reply) => Line::Reply(reply_line(reply, session, turn).ok_or_else(wrong)?),
+        Record::Erasure(erasure) => Line::Erasure(*erasure),
+        Record::Forgotten(Forgotten { seq, erasure }) => Line::Forgotten(ForgottenLine {
+            session: session.into(),
+            turn: *seq,
+            erasure: *erasure,
+        }),
         Record::Imported(imported) => Line::Imported(ImportedLine {
             session: session.into(),
             turn: imported.seq,
@@ -451,6 +469,10 @@ fn record_of(line: Line<'_>) -> Result<Record<'_>, &'static str> {
             at: Stamp { unix_ms: turn.at_ms, clock: clock(&turn.clock)? },
         }),
         Line::Reply(reply) => Record::Reply(reply_of(reply)?),
+        Line::Erasure(erasure) => Record::Erasure(erasure),
+        Line::Forgotten(ForgottenLine { turn, erasure, .. }) => {
+            Record::Forgotten(Forgotten { seq: turn, erasure })
+        }
         Line::Imported(imported) => Record::Imported(Imported {
             seq: imported.turn,
             name: from_hex(&imported.name)?.try_into().map_err(|_| "its name's length")?,

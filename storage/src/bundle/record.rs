@@ -1,6 +1,6 @@
 //! What a bundle is made of, whichever way it is written.
 //!
-//! The order is: counters; each session followed by its turns, a turn by its reply, and then by
+//! The order is: counters; the ledger of what was forgotten; each session followed by its turns, a turn by its reply, and then by
 //! what imports called them; entities; facts in the order of their numbers; use of facts; links;
 //! the end. Numbers are those of the namespace that was exported.
 
@@ -25,6 +25,8 @@ pub(crate) enum Record<'a> {
     Usage(Usage),
     Link(Link),
     End(End),
+    Erasure(Erasure),
+    Forgotten(Forgotten),
 }
 
 /// The numbers that the namespace would have given next; all others are below these.
@@ -78,6 +80,32 @@ pub(crate) struct Reply<'a> {
 pub(crate) struct Imported {
     pub(crate) seq: u64,
     pub(crate) name: [u8; 16],
+}
+
+/// A turn that was forgotten, of the session before it, in its place; and the number of the
+/// erasure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Forgotten {
+    pub(crate) seq: u64,
+    pub(crate) erasure: u64,
+}
+
+/// As an ErasureRecord has it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Erasure {
+    pub(crate) number: u64,
+    pub(crate) at_ms: i64,
+    pub(crate) sessions: u64,
+    pub(crate) turns: u64,
+    pub(crate) replies: u64,
+    pub(crate) receipts: u64,
+    pub(crate) titles: u64,
+    pub(crate) facts: u64,
+    pub(crate) entities: u64,
+    pub(crate) links: u64,
+    pub(crate) bytes: u64,
+    pub(crate) clock_confidence: u8,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -168,7 +196,12 @@ impl BundleCounts {
             Record::Fact(_) => &mut self.facts,
             Record::Entity(_) => &mut self.entities,
             Record::Link(_) => &mut self.links,
-            Record::Counters(_) | Record::Imported(_) | Record::Usage(_) | Record::End(_) => return,
+            Record::Counters(_)
+            | Record::Erasure(_)
+            | Record::Forgotten(_)
+            | Record::Imported(_)
+            | Record::Usage(_)
+            | Record::End(_) => return,
         };
         *kind += 1;
     }

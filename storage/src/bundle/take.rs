@@ -1,16 +1,19 @@
 //! Records of a bundle, put into the tables of one transaction.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use garret_core::id::SessionId;
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
 use super::import::{ImportReport, Taken};
-use super::record::{Counters, Entity, Fact, Imported, Record, Reply, Session, Turn, Usage};
+use super::record::{
+    Counters, Entity, Erasure, Fact, Forgotten, Imported, Record, Reply, Session, Turn, Usage,
+};
 use crate::error::Fault;
 use crate::facts::MAX_NAME_BYTES;
 use crate::facts::record::{EntityRecord, FactRecord};
 use crate::facts::restore::{Restorer, Unrestored};
+use crate::forget::table::{ERASURES, ErasureRecord, FORGOTTEN};
 use crate::journal::op;
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, encode, seal};
 use crate::store::MAX_BYTES;
@@ -41,6 +44,8 @@ pub(super) struct Taker<'t> {
     receipts: ByTurn<'t>,
     speakers: ByTurn<'t>,
     imported: Table<'t, &'static [u8; 24], &'static [u8; 8]>,
+    forgotten: Table<'t, &'static TurnKey, &'static [u8; 8]>,
+    erasures: Erasures<'t>,
     /// Once the counters are there.
     facts: Option<Restorer<'t>>,
     counters: Counters,
@@ -81,6 +86,8 @@ impl<'t> Taker<'t> {
             receipts: transaction.open_table(RECEIPTS)?,
             speakers: transaction.open_table(SPEAKERS)?,
             imported: transaction.open_table(IMPORTED)?,
+            forgotten: transaction.open_table(FORGOTTEN)?,
+            erasures: Erasures::open(transaction)?,
             facts: None,
             counters: Counters { next_session: 1, activity: 0, next_fact: 1, next_entity: 1 },
             base: (next.saturating_sub(1), activity),
@@ -106,9 +113,11 @@ impl<'t> Taker<'t> {
         self.report.counts.count(&record);
         match record {
             Record::Counters(counters) => self.counters(counters),
+            Record::Erasure(erasure) => self.erasures.take(&erasure),
             Record::Session(session) => self.session(session),
             Record::Turn(turn) => self.turn(turn),
             Record::Reply(reply) => self.reply(reply),
+            Record::Forgotten(forgotten) => self.forgotten(forgotten),
             Record::Imported(imported) => self.imported(imported),
             Record::Entity(entity) => self.entity(entity),
             Record::Fact(fact) => self.fact(*fact),
@@ -125,20 +134,25 @@ impl<'t> Taker<'t> {
     fn order(&mut self, record: &Record<'_>) -> Result<(), Stop> {
         let phase = match record {
             Record::Counters(_) => 1,
-            Record::Session(_) | Record::Turn(_) | Record::Reply(_) | Record::Imported(_) => 2,
-            Record::Entity(_) => 3,
-            Record::Fact(_) => 4,
-            Record::Usage(_) => 5,
-            Record::Link(_) => 6,
-            Record::End(_) => 7,
+            Record::Erasure(_) => 2,
+            Record::Session(_)
+            | Record::Turn(_)
+            | Record::Reply(_)
+            | Record::Forgotten(_)
+            | Record::Imported(_) => 3,
+            Record::Entity(_) => 4,
+            Record::Fact(_) => 5,
+            Record::Usage(_) => 6,
+            Record::Link(_) => 7,
+            Record::End(_) => 8,
         };
         let first = self.phase == 0;
         if phase < self.phase || first != (phase == 1) {
             return Err(wrong("it comes too late, too early or twice"));
         }
         self.phase = phase;
-        let inside = matches!(record, Record::Turn(_) | Record::Reply(_) | Record::Imported(_));
-        if !inside && self.session.seen != self.session.turns {
+        let is_outside = phase != 3 || matches!(record, Record::Session(_));
+        if is_outside && self.session.seen != self.session.turns {
             return Err(wrong("turns of the session before are missing"));
         }
         Ok(())
@@ -206,13 +220,27 @@ impl<'t> Taker<'t> {
         Ok(free)
     }
 
-    fn turn(&mut self, turn: Turn<'_>) -> Result<(), Stop> {
+    /// The key of a turn that comes next.
+    fn next_turn(&mut self, seq: u64, awaits_reply: bool) -> Result<TurnKey, Stop> {
         let Open { number, turns, seen, .. } = self.session;
-        if turn.seq != seen.saturating_add(1) || turn.seq > turns {
+        if seq != seen.saturating_add(1) || seq > turns {
             return Err(wrong("it isn't the next turn of its session"));
         }
+        (self.session.seen, self.session.awaits_reply) = (seq, awaits_reply);
+        Ok(turn_key(number, seq))
+    }
+
+    fn forgotten(&mut self, forgotten: Forgotten) -> Result<(), Stop> {
+        let key = self.next_turn(forgotten.seq, false)?;
+        let erasure = self.erasures.of(forgotten.erasure)?;
+        self.forgotten.insert(&key, &erasure.to_be_bytes())?;
+        Ok(())
+    }
+
+    fn turn(&mut self, turn: Turn<'_>) -> Result<(), Stop> {
+        let key = self.next_turn(turn.seq, true)?;
+        let number = self.session.number;
         within("its text", turn.text.len(), MAX_BYTES)?;
-        let key = turn_key(number, turn.seq);
         let record = TurnRecord::new(number, turn.seq, &turn.text, turn.at.time()?);
         self.turns.insert(&key, encode(&record)?.as_slice())?;
         if let Some(name) = turn.speaker {
@@ -223,7 +251,6 @@ impl<'t> Taker<'t> {
             let value = [name.as_bytes(), &seal(name.as_bytes())].concat();
             self.speakers.insert(&key, value.as_slice())?;
         }
-        (self.session.seen, self.session.awaits_reply) = (turn.seq, true);
         Ok(())
     }
 
@@ -321,6 +348,74 @@ impl<'t> Taker<'t> {
             meta.insert(key, value.to_le_bytes().as_slice())?;
         }
         Ok(self.report)
+    }
+}
+
+/// The ledger. What is in it already isn't entered again.
+struct Erasures<'t> {
+    table: Table<'t, &'static [u8; 8], &'static [u8]>,
+    /// The last number.
+    last: u64,
+    /// Numbers elsewhere, and here.
+    numbers: HashMap<u64, u64>,
+}
+
+impl<'t> Erasures<'t> {
+    fn open(transaction: &'t WriteTransaction) -> Result<Self, Fault> {
+        let table = transaction.open_table(ERASURES)?;
+        let last = table.last()?.map_or(0, |(number, _)| u64::from_be_bytes(*number.value()));
+        Ok(Self { table, last, numbers: HashMap::new() })
+    }
+
+    fn take(&mut self, erasure: &Erasure) -> Result<(), Stop> {
+        let known = self.known(erasure)?;
+        let number = known.unwrap_or(self.last.saturating_add(1));
+        if self.numbers.insert(erasure.number, number).is_some() {
+            return Err(wrong("its number is another's"));
+        }
+        if known.is_none() {
+            let record = record_of(&Erasure { number, ..*erasure });
+            let bytes = encode(&record)?;
+            ErasureRecord::read(number, &bytes).map_err(|_| wrong("its clock can't be"))?;
+            self.table.insert(&number.to_be_bytes(), bytes.as_slice())?;
+            self.last = number;
+        }
+        Ok(())
+    }
+
+    /// The number of an entry that says the same, and was here before.
+    fn known(&self, erasure: &Erasure) -> Result<Option<u64>, Stop> {
+        for entry in self.table.iter()? {
+            let (key, bytes) = entry?;
+            let number = u64::from_be_bytes(*key.value());
+            let same = encode(&record_of(&Erasure { number, ..*erasure }))?;
+            let is_taken = self.numbers.values().any(|taken| *taken == number);
+            if !is_taken && bytes.value() == same.as_slice() {
+                return Ok(Some(number));
+            }
+        }
+        Ok(None)
+    }
+
+    fn of(&self, number: u64) -> Result<u64, Stop> {
+        self.numbers.get(&number).copied().ok_or_else(|| wrong("its erasure isn't there"))
+    }
+}
+
+fn record_of(erasure: &Erasure) -> ErasureRecord {
+    ErasureRecord {
+        number: erasure.number,
+        at_ms: erasure.at_ms,
+        sessions: erasure.sessions,
+        turns: erasure.turns,
+        replies: erasure.replies,
+        receipts: erasure.receipts,
+        titles: erasure.titles,
+        facts: erasure.facts,
+        entities: erasure.entities,
+        links: erasure.links,
+        bytes: erasure.bytes,
+        clock_confidence: erasure.clock_confidence,
     }
 }
 

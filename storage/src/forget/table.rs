@@ -16,26 +16,26 @@ pub(crate) const ERASURES: TableDefinition<'static, &'static [u8; 8], &'static [
     TableDefinition::new("erasures");
 
 #[derive(Archive, Serialize)]
-pub(super) struct ErasureRecord {
-    pub(super) number: u64,
-    pub(super) at_ms: i64,
-    pub(super) sessions: u64,
-    pub(super) turns: u64,
-    pub(super) replies: u64,
-    pub(super) receipts: u64,
-    pub(super) titles: u64,
-    pub(super) facts: u64,
-    pub(super) entities: u64,
-    pub(super) links: u64,
-    pub(super) bytes: u64,
-    pub(super) clock_confidence: u8,
+pub(crate) struct ErasureRecord {
+    pub(crate) number: u64,
+    pub(crate) at_ms: i64,
+    pub(crate) sessions: u64,
+    pub(crate) turns: u64,
+    pub(crate) replies: u64,
+    pub(crate) receipts: u64,
+    pub(crate) titles: u64,
+    pub(crate) facts: u64,
+    pub(crate) entities: u64,
+    pub(crate) links: u64,
+    pub(crate) bytes: u64,
+    pub(crate) clock_confidence: u8,
 }
 
 // The size that FORMAT.md promises.
 const _: () = assert!(size_of::<ArchivedErasureRecord>() == 89);
 
 impl ErasureRecord {
-    pub(super) fn read(number: u64, bytes: &[u8]) -> Result<Erasure, Fault> {
+    pub(crate) fn read(number: u64, bytes: &[u8]) -> Result<Erasure, Fault> {
         let name = || format!("number {number}");
         let record: &ArchivedErasureRecord = access(bytes, "record of an erasure", name)?;
         if record.number.to_native() != number {

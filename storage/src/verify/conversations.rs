@@ -9,7 +9,9 @@ use sha2::{Digest as _, Sha256};
 use super::readable;
 use super::report::{Advice, Report};
 use crate::error::Fault;
+use crate::facts::read::open;
 use crate::forget;
+use crate::forget::table::{ERASURES, ErasureRecord, FORGOTTEN};
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name, unseal};
 use crate::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, counter, key, seq_of, session_of,
@@ -133,6 +135,33 @@ pub(super) fn imported(transaction: &ReadTransaction, report: &mut Report) -> Re
             if !forget::is_marked(transaction, &turn_key(session, seq))? {
                 report.add("import (without a turn)", turn_name(session, seq), Advice::Restore);
             }
+        }
+    }
+    Ok(())
+}
+
+/// The ledger of what was forgotten, and the turns that it is about.
+pub(super) fn forgotten(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+    let erasures = open(transaction, ERASURES)?;
+    if let Some(erasures) = &erasures {
+        for entry in erasures.iter()? {
+            let (key, bytes) = entry?;
+            report.checked.references += 1;
+            let number = u64::from_be_bytes(*key.value());
+            readable(ErasureRecord::read(number, bytes.value()), Advice::Restore, report)?;
+        }
+    }
+    let Some(forgotten) = open(transaction, FORGOTTEN)? else { return Ok(()) };
+    for entry in forgotten.iter()? {
+        let (key, erasure) = entry?;
+        report.checked.references += 1;
+        let known = match &erasures {
+            Some(erasures) => erasures.get(erasure.value())?.is_some(),
+            None => false,
+        };
+        if !known {
+            let name = turn_name(session_of(key.value()), seq_of(key.value()));
+            report.add("forgotten turn (its erasure isn't there)", name, Advice::Restore);
         }
     }
     Ok(())

@@ -52,10 +52,11 @@ impl Store {
     /// [`ReadError::Medium`] when the device doesn't answer.
     pub fn verify(&self) -> Result<Report, ReadError> {
         let mut report = Report::default();
-        let conversations: [(&str, Section); 3] = [
+        let conversations: [(&str, Section); 4] = [
             ("sessions", conversations::sessions),
             ("turns and replies", conversations::turns),
             ("speakers and imports", conversations::imported),
+            ("what was forgotten", conversations::forgotten),
         ];
         self.files(&mut report)?;
         for (name, check) in conversations.into_iter().chain(OF_FACTS) {

@@ -8,7 +8,7 @@ use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
 use garret_storage::{
     BackupError, Fact, FactFilter, FactId, ImportedTurn, LinkKind, NewFact, Node, OpenError,
-    Origin, Store, search::Speaker,
+    Origin, Selection, Store, search::Speaker,
 };
 
 use crate::model::{NAMESPACE, Op, Pair, apply, dump, id, open, workload};
@@ -67,6 +67,13 @@ pub(crate) fn fill(store: &Store) {
     let tea = store.entities().unwrap().first().unwrap().id;
     store.link(Node::Fact(acme), LinkKind::Related, Node::Entity(tea)).unwrap();
     store.touch(&[(oslo, 90), (acme, 91), (oslo, 92)]).unwrap();
+}
+
+/// Forgets a turn of a filled store.
+pub(crate) fn forget(store: &Store) {
+    let selection = Selection { pattern: Some("pear tree"), ..Selection::default() };
+    let at = WallTime { unix_ms: 95, confidence: Confidence::Good };
+    assert_eq!(store.forget(&selection, at, false).unwrap().erasure, Some(1));
 }
 
 /// Every fact with what belongs to it.

@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sha2::Digest as _;
 
-use crate::bundle::{facts, fill};
+use crate::bundle::{facts, fill, forget};
 use crate::crash::Run;
 use crate::facts_model;
 use crate::model::{self, NAMESPACE, Op, Pair, apply, dump, open};
@@ -60,6 +60,38 @@ fn an_empty_store_takes_in_what_another_one_had() {
         assert_eq!(apply(&other, &next).unwrap(), apply(&empty_with(&store), &next).unwrap());
         assert!(!other.search("swarmed", None, 5).unwrap().hits.is_empty());
     }
+}
+
+/// What was forgotten stays so, with its line in the ledger, once however often it comes.
+#[test]
+fn what_was_forgotten_does_not_come_back() {
+    let store = Pair::<RamMedium>::default().open();
+    fill(&store);
+    forget(&store);
+    let letters = "letters".parse().unwrap();
+    for format in FORMATS {
+        let bytes = exported(&store, format);
+        let other = empty();
+        other.import(&*bytes, Taken::Refuse).unwrap();
+        assert_eq!(everything(&other), everything(&store));
+        assert_eq!(other.verify().unwrap().problems, []);
+        assert_eq!(other.erasures().unwrap(), store.erasures().unwrap());
+        let seqs = other.with_turns(&letters, 1, |turns| turns.len()).unwrap();
+        assert_eq!((seqs, other.session(&letters).unwrap().unwrap().turns), (1, 2));
+        assert_eq!(other.damaged_turns(&letters).unwrap(), []);
+        let report = other.import(&*bytes, Taken::Rename).unwrap();
+        assert_eq!(other.erasures().unwrap().len(), 1);
+        assert_eq!(other.verify().unwrap().problems, []);
+        let again = &report.renamed.iter().find(|(from, _)| *from == letters).unwrap().1;
+        assert_eq!(other.with_turns(again, 1, |turns| turns.len()).unwrap(), 1);
+        assert_eq!(other.damaged_turns(again).unwrap(), []);
+    }
+    // Backups, too; and writing goes on.
+    let copy = empty_with(&store);
+    assert_eq!(everything(&copy), everything(&store));
+    apply(&store, &Op::Title { session: 3, title: "After".to_owned() }).unwrap();
+    apply(&store, &Op::Title { session: 3, title: "After that".to_owned() }).unwrap();
+    assert!(store.pending().unwrap() > 0);
 }
 
 /// A backup of a store, open.

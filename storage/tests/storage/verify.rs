@@ -5,7 +5,7 @@ use garret_hal::media::RamMedium;
 use garret_storage::{OpenError, Report, Store};
 use redb::{Database, Key, ReadableDatabase as _, ReadableTable as _, TableDefinition, Value};
 
-use crate::bundle::{facts, fill};
+use crate::bundle::{facts, fill, forget};
 use crate::model::{NAMESPACE, Pair, dump, open};
 
 #[test]
@@ -36,6 +36,16 @@ fn a_store_that_is_whole_is_clean() {
 fn image() -> Vec<u8> {
     let medium = RamMedium::new();
     fill(&open(&medium));
+    medium.snapshot()
+}
+
+/// The same after a turn was forgotten.
+fn image_after_forgetting() -> Vec<u8> {
+    let medium = RamMedium::from_bytes(image());
+    let store = open(&medium);
+    forget(&store);
+    assert_eq!(store.verify().unwrap().problems, []);
+    drop(store);
     medium.snapshot()
 }
 
@@ -92,21 +102,20 @@ fn told(image: &[u8]) -> Result<String, String> {
 /// Takes each row of a table away, changes one bit in every part of its value, and puts it under
 /// keys that differ in one bit.
 fn damage<K: Key + 'static, V: Value + 'static>(table: TableDefinition<'static, K, V>) {
-    damage_rows(table, true);
+    damage_rows(&image(), table, true);
 }
 
 /// Without `all`, no row is taken away: that of a table that nothing else leads to isn't missed.
 fn damage_rows<K: Key + 'static, V: Value + 'static>(
+    image: &[u8],
     table: TableDefinition<'static, K, V>,
     all: bool,
 ) {
-    let image = image();
-    let rows = rows(&image, table);
+    let rows = rows(image, table);
     assert!(!rows.is_empty(), "{table}: nothing to damage");
     let mut told_of = 0;
     let mut check = |what: String, change: &dyn Fn(&mut redb::Table<'_, K, V>)| {
-        told(&changed(&image, table, change))
-            .unwrap_or_else(|why| panic!("{table}, {what}: {why}"));
+        told(&changed(image, table, change)).unwrap_or_else(|why| panic!("{table}, {what}: {why}"));
         told_of += 1;
     };
     for (key, value) in &rows {
@@ -147,14 +156,17 @@ fn damage_of_conversations_is_told() {
     for table in ["turns", "replies", "receipts"] {
         damage(ByTurn::new(table));
     }
-    damage_rows(ByTurn::new("speakers"), false);
+    damage_rows(&image(), ByTurn::new("speakers"), false);
+    let image = image_after_forgetting();
+    damage_rows(&image, TableDefinition::<&[u8; 16], &[u8; 8]>::new("forgotten"), true);
+    damage_rows(&image, ById::new("erasures"), true);
 }
 
 #[test]
 fn damage_of_facts_is_told() {
     damage(ById::new("facts"));
     damage(ById::new("entities"));
-    damage_rows(ById::new("fact_usage"), false);
+    damage_rows(&image(), ById::new("fact_usage"), false);
 }
 
 #[test]
