@@ -194,7 +194,7 @@ impl Untouched {
         error
     }
 
-    fn is_untouched(self) {
+    fn stays(self) {
         assert_eq!(everything(&self.store), self.before);
         assert_eq!(self.store.verify().unwrap().problems, []);
         drop(self.store);
@@ -218,7 +218,7 @@ fn an_export_cut_short_anywhere_is_refused() {
             assert!(matches!(error, ImportError::CutShort { .. }), "{format:?} {end}: {error}");
         }
     }
-    untouched.is_untouched();
+    untouched.stays();
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn an_export_with_a_wrong_bit_anywhere_is_refused() {
         assert!(untouched.refuses(&longer).to_string().contains("follows the end"));
         assert!(untouched.refuses(&bytes.repeat(2)).to_string().contains("follows the end"));
     }
-    untouched.is_untouched();
+    untouched.stays();
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn damage_is_named_by_frame_and_line() {
     lines[7] = "{\"kind\":\"turn\"}".to_owned();
     let error = untouched.refuses((lines.join("\n") + "\n").as_bytes());
     assert!(error.to_string().contains("line 8"), "{error}");
-    untouched.is_untouched();
+    untouched.stays();
 }
 
 #[test]
@@ -272,7 +272,7 @@ fn what_is_no_export_and_what_is_newer_is_refused() {
         let error = untouched.refuses(&newer);
         assert!(matches!(error, ImportError::Newer { found: 9, known: 1 }), "{error}");
     }
-    untouched.is_untouched();
+    untouched.stays();
 }
 
 #[test]
@@ -343,7 +343,7 @@ impl BundleCountsLine {
             return;
         }
         let kind = |kind: &&str| line.starts_with(&format!("{{\"kind\":\"{kind}\""));
-        if let Some(kind) = Self::KINDS.iter().position(|name| kind(name)) {
+        if let Some(kind) = Self::KINDS.iter().position(kind) {
             self.0[kind] += 1;
         }
         self.0[6] += 1;
@@ -439,7 +439,7 @@ fn lines_that_make_no_sense_are_refused() {
         }
     }
     assert_eq!(others, [""; 0]);
-    untouched.is_untouched();
+    untouched.stays();
 }
 
 /// What people and other programs rely on.
@@ -538,9 +538,13 @@ fn a_power_cut_during_an_import_leaves_all_or_nothing() {
     }
     let bundle = exported(&source, Format::Bundle);
     let mine = Op::Accept { session: 1, text: "mine".to_owned(), ms: 3 };
-    let steps: [&dyn Fn(&Store); 2] = [&|store| drop(apply(store, &mine).unwrap()), &|store| {
-        drop(store.import(&*bundle, Taken::Rename).unwrap())
-    }];
+    let accept = |store: &Store| {
+        apply(store, &mine).unwrap();
+    };
+    let import = |store: &Store| {
+        store.import(&*bundle, Taken::Rename).unwrap();
+    };
+    let steps: [&dyn Fn(&Store); 2] = [&accept, &import];
     let mut dumps = Vec::new();
     let store = empty();
     dumps.push(model::dump(&store).unwrap());
@@ -587,7 +591,7 @@ fn a_source_that_fails_imports_nothing() {
         assert!(matches!(error, ImportError::From { .. }), "{error}");
         assert!(error.to_string().contains("pulled out"), "{error}");
     }
-    untouched.is_untouched();
+    untouched.stays();
 }
 
 /// Whoever reads an export has all of it or an error.
