@@ -33,6 +33,13 @@ pub(crate) struct Effect {
     pub(crate) changed: BTreeSet<FactId>,
 }
 
+impl Effect {
+    /// Whether facts were to be stored and all of them were said already.
+    pub(crate) fn is_nothing(&self) -> bool {
+        !self.added.is_empty() && self.changed.is_empty()
+    }
+}
+
 /// Applies an operation. After an error or a refusal the transaction must be dropped.
 pub(crate) fn apply(
     transaction: &WriteTransaction,

@@ -44,7 +44,11 @@ pub(crate) enum Outcome {
 impl Outcome {
     /// Whether nothing changed, so that there is nothing to keep.
     pub(crate) fn is_nothing(&self) -> bool {
-        matches!(self, Self::Imported(places) if places.iter().all(Option::is_none))
+        match self {
+            Self::Imported(places) => places.iter().all(Option::is_none),
+            Self::Facts(effect) => effect.is_nothing(),
+            _ => false,
+        }
     }
 }
 

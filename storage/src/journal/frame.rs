@@ -92,17 +92,22 @@ impl Head {
     }
 }
 
-/// The number of the first whole frame anywhere in `bytes` whose number is above `seq`: what
-/// follows a frame that is damaged. Without `key` nobody can write words that look like one.
-pub(crate) fn find_above(key: Check, bytes: &[u8], seq: u64) -> Option<u64> {
+/// The number of the first whole frame of at most `longest` bytes anywhere in `bytes` whose number is
+/// above `seq`: what follows a frame that is damaged. Without `key` nobody can write words that look
+/// like one. Words that look like the head of one can be written by anybody, and each has to be
+/// checked; so it stops at some amount of work.
+pub(crate) fn find_above(key: Check, bytes: &[u8], seq: u64, longest: usize) -> Option<u64> {
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+    let mut checked = 0_usize;
     (0..used).find_map(|at| {
         let bytes = bytes.get(at..)?;
         let (head, rest) = Head::read(bytes)?;
-        let plausible = head.seq > seq && head.length.checked_add(SEAL)? <= rest.len();
-        if !plausible || head.seq - seq > AHEAD {
+        let len = head.length.checked_add(FRAME).filter(|len| *len <= longest)?;
+        let plausible = head.seq > seq && head.seq - seq <= AHEAD && len <= HEAD + rest.len();
+        if !plausible || checked >= MOST_CHECKED {
             return None;
         }
+        checked = checked.saturating_add(len);
         Frame::decode(key, bytes).map(|frame| frame.at.seq)
     })
 }
@@ -110,8 +115,54 @@ pub(crate) fn find_above(key: Check, bytes: &[u8], seq: u64) -> Option<u64> {
 /// How far a frame behind a damaged one can be from it; far more than a journal holds.
 const AHEAD: u64 = 1 << 20;
 
+/// Bytes of what may be frames behind a damaged one that are checked; many times a journal's.
+const MOST_CHECKED: usize = 64 << 20;
+
 fn check(key: Check, bytes: &[u8]) -> Check {
     let [a, b, c, d, e, f, g, h, ..] =
         <[u8; 32]>::from(Sha256::new().chain_update(key).chain_update(bytes).finalize());
     [a, b, c, d, e, f, g, h]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: Check = [7; 8];
+    const LONGEST: usize = 64 << 10;
+
+    fn frame(seq: u64, payload: &[u8]) -> Vec<u8> {
+        encode(KEY, Position { seq: seq - 1, check: [3; 8] }, payload).0
+    }
+
+    #[test]
+    fn a_frame_behind_others_bytes_is_found() {
+        let mut bytes = vec![0xaa; 999];
+        bytes.extend(frame(12, b"payload"));
+        bytes.extend([0; 100]);
+        assert_eq!(find_above(KEY, &bytes, 11, LONGEST), Some(12));
+        assert_eq!(find_above(KEY, &bytes, 12, LONGEST), None);
+        assert_eq!(find_above([8; 8], &bytes, 11, LONGEST), None);
+        assert_eq!(find_above(KEY, &bytes, 11, FRAME + 6), None);
+        // Its check's last byte is missing, and a zero has its place.
+        bytes[999 + FRAME + 6] = !bytes[999 + FRAME + 6];
+        assert_eq!(find_above(KEY, &bytes, 11, LONGEST), None);
+    }
+
+    /// A message made of heads of frames kept an open busy for 20 s.
+    #[test]
+    fn words_that_look_like_heads_cost_a_bounded_time() {
+        let claimed = LONGEST - FRAME;
+        let mut head = (claimed as u32).to_le_bytes().to_vec();
+        head.extend(12_u64.to_le_bytes());
+        let with_heads = |heads: usize| {
+            let mut bytes = head.repeat(heads);
+            bytes.extend(frame(13, b"payload"));
+            bytes.extend(vec![1; LONGEST]);
+            find_above(KEY, &bytes, 11, LONGEST)
+        };
+        let most = MOST_CHECKED / LONGEST;
+        assert_eq!(with_heads(most - 1), Some(13));
+        assert_eq!(with_heads(most), None);
+    }
 }

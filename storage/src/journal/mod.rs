@@ -103,6 +103,13 @@ impl Journal {
         let Some(key) = read_header(&bytes, namespace)? else {
             return Ok((journal, Replay::default()));
         };
+        // They are there before the header is.
+        if len < EXTENT {
+            return Err(Unusable::Refused(format!(
+                "was cut short, to {len} bytes, and what was accepted last may be lost: restore it \
+                 from a backup, or move it away to go on without"
+            )));
+        }
         let run = bytes.split_off(HEADER.min(bytes.len()));
         let (replay, end) = find(key, run, folded)?;
         journal.last = replay.payloads.last().map_or(folded, |(at, _)| *at);
@@ -340,7 +347,8 @@ fn find(key: Check, run: Vec<u8>, folded: Position) -> Result<(Replay, usize), U
         last = Some(frame.at);
     }
     let reached = last.map_or(folded.seq, |last| last.seq.max(folded.seq));
-    if let Some(later) = frame::find_above(key, run.get(end..).unwrap_or_default(), reached) {
+    let rest = run.get(end..).unwrap_or_default();
+    if let Some(later) = frame::find_above(key, rest, reached, MAX_FRAME) {
         return Err(Unusable::Refused(format!(
             "is damaged: write {} can't be read although write {later} can, and both were \
              acknowledged; restore it from a backup, or move it away to go on without what \

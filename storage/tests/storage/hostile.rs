@@ -1,11 +1,10 @@
-//! What nobody says by accident: stories that bend chains of facts back, words that look like the
-//! journal's own bytes.
+//! What nobody does by accident: stories that bend chains of facts back, files that were cut short.
 
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
-use garret_storage::{FactId, NewFact, Store};
+use garret_storage::{FactId, NewFact, OpenError, Outcome, Store};
 
-use crate::model::open;
+use crate::model::{Pair, id, open};
 
 const AT: WallTime = WallTime { unix_ms: 100, confidence: Confidence::Good };
 
@@ -53,4 +52,39 @@ fn a_chain_that_leads_through_what_is_replaced_is_no_damage() {
     let other = store.add_fact(&lives("Eve", "Kyiv", 1), AT).unwrap().id;
     store.supersede(other, &lives("Ada", "Lund", 5), AT).unwrap();
     assert_eq!(store.check_facts().unwrap(), [""; 0]);
+}
+
+/// As a copy of it may be that found the device full.
+#[test]
+fn a_journal_that_was_cut_short_is_told() {
+    let pair = Pair::<RamMedium>::default();
+    let store = pair.open();
+    for _ in 0..3 {
+        store.accept(&id(0), "Bees.", AT).unwrap();
+    }
+    let [records, journal] = pair.bytes();
+    for len in [4_096, 4_200, journal.len() - 1] {
+        let bytes = [records.clone(), journal[..len].to_vec()];
+        let pair = Pair::<RamMedium>::of(bytes.clone());
+        let error = pair.try_open().unwrap_err();
+        assert!(matches!(&error, OpenError::Journal { why, .. } if why.contains("cut short")));
+        assert!(pair.bytes() == bytes);
+    }
+}
+
+#[test]
+fn saying_again_what_is_known_costs_no_write() {
+    let pair = Pair::<RamMedium>::default();
+    let store = pair.open();
+    store.add_fact(&lives("Ada", "Oslo", 1), AT).unwrap();
+    store.accept(&id(0), "Bees.", AT).unwrap();
+    let (pending, before) = (store.pending().unwrap(), pair.bytes());
+    let known = [lives("Ada", "Oslo", 5), lives("ada", "OSLO", 7)];
+    let added = store.add_facts(&known, AT).unwrap();
+    assert!(added.iter().all(|added| added.outcome == Outcome::Restated));
+    assert_eq!(store.pending().unwrap(), pending);
+    assert!(pair.bytes() == before);
+    // One that is new takes the others with it.
+    store.add_facts(&[known[0].clone(), lives("Ada", "Bern", 9)], AT).unwrap();
+    assert_eq!(store.pending().unwrap(), pending + 1);
 }
