@@ -59,7 +59,8 @@ impl VectorStore {
             return Ok(None);
         };
         let ours = head.epoch == full.epoch && head.fingerprint == full.fingerprint;
-        if !ours || len < head.rows_at() {
+        let longest = Rotation::most_bytes(full.dims as usize);
+        if !ours || len < head.rows_at() || head.rotation_len as usize > longest {
             return Ok(None);
         }
         let mut bytes = vec![0; head.rotation_len as usize];

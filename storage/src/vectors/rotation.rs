@@ -94,6 +94,11 @@ impl Rotation {
         out
     }
 
+    /// Most bytes that one of vectors of so many dimensions is stored in.
+    pub(super) fn most_bytes(dims: usize) -> usize {
+        HEAD + dims * dims * 2 + 8
+    }
+
     /// The rotation that [`to_bytes`](Self::to_bytes) gave these bytes; none for any others.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let body = sealed(bytes).then(|| bytes.get(HEAD..bytes.len() - 8))??;

@@ -237,8 +237,11 @@ impl VectorStore {
             Content::Ours(loaded) => loaded.head.epoch,
             Content::Absent | Content::Foreign => 0,
         };
-        let head =
-            FullHead { epoch: last + 1, fingerprint: spec.fingerprint, dims: spec.dims as u32 };
+        let head = FullHead {
+            epoch: last.wrapping_add(1),
+            fingerprint: spec.fingerprint,
+            dims: spec.dims as u32,
+        };
         self.empty()?;
         let made = self.create(Side::Whole).and_then(|medium| {
             medium.write_at(0, &head.encode())?;
