@@ -12,7 +12,7 @@ use crate::error::{Fault, WriteError};
 use crate::facts::MAX_NAME_BYTES;
 use crate::journal::apply::{Outcome, load};
 use crate::journal::op::{Op, Said};
-use crate::search::Speaker;
+use crate::search::{Change, Speaker};
 use crate::store::Store;
 use crate::table::{IMPORTED, SESSIONS, import_key};
 use crate::write::{check_size, unexpected};
@@ -110,16 +110,11 @@ impl Store {
                 other => return unexpected(other),
             };
             let added = places.iter().flatten().count();
-            if let Some(derived) = &mut open.derived {
-                for (turn, place) in new.iter().zip(&places) {
-                    let Some(Place { number, seq, as_reply }) = *place else { continue };
-                    derived.name(number, turn.session);
-                    if as_reply {
-                        derived.answered(number, seq, turn.text, turn.at);
-                    } else {
-                        derived.said(number, seq, name_of(turn.speaker), turn.text, turn.at);
-                    }
-                }
+            for (turn, place) in new.iter().zip(&places) {
+                let Some(Place { number, seq, as_reply }) = *place else { continue };
+                self.changed(Change::Session(number, turn.session.clone()));
+                let change = if as_reply { Change::Answered } else { Change::Said };
+                self.changed(change(number, seq));
             }
             Ok(Ok(Imported { added, skipped: turns.len() - added }))
         })

@@ -20,7 +20,6 @@ use crate::journal::op::Op;
 use crate::journal::{Journal, Unusable};
 use crate::part::Media;
 use crate::record::SessionRecord;
-use crate::search::Derived;
 use crate::table::{self, FORMAT, META, SESSIONS, VERSION, key};
 
 /// Memory redb may use for pages, in bytes. Its own default is 1 GiB.
@@ -35,8 +34,6 @@ pub(crate) struct Open {
     pub(crate) is_new: bool,
     /// Whether something was forgotten that may still be in the files.
     pub(crate) rewrite_due: bool,
-    /// What is searched, from the first search on.
-    pub(crate) derived: Option<Box<Derived>>,
 }
 
 /// Why a medium can't be opened as a store.
@@ -71,7 +68,7 @@ impl Open {
         });
         match opened {
             Ok(Ok((rewrite_due, database, journal))) => {
-                Ok(Self { database, link, journal, is_new, rewrite_due, derived: None })
+                Ok(Self { database, link, journal, is_new, rewrite_due })
             }
             Ok(Err(Unopened::Fault(fault))) => Err(Unopened::Fault(explain(fault, &link))),
             Ok(Err(unopened)) => Err(unopened),

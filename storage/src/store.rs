@@ -13,6 +13,7 @@ use crate::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
 use crate::open::{Open, contain, explain, is_new, make_directory, sync_directories};
 use crate::part::{Media, Part};
 use crate::rewrite::Next;
+use crate::search::Derived;
 use crate::vectors::Vectors;
 
 /// Most bytes that a text, a reply's token ids or a receipt can have.
@@ -27,6 +28,8 @@ pub struct Store {
     path: Option<PathBuf>,
     media: Arc<Media>,
     slot: Mutex<Slot>,
+    /// What is searched.
+    pub(crate) derived: Derived,
     pub(crate) vectors: Vectors,
     _lock: Option<Lock>,
 }
@@ -140,6 +143,7 @@ impl Store {
             namespace: namespace.to_owned(),
             path: None,
             media,
+            derived: Derived::default(),
             slot: Mutex::new(Slot { records, next, open: Some(open), patience: 0, rest: 0 }),
             vectors: Vectors::default(),
             _lock: None,
@@ -222,6 +226,7 @@ impl Store {
             Err(fault) if fault.is_fatal(writes) => {
                 let fault = explain(fault, &open.link);
                 open.abandon();
+                self.derived.forget();
                 Err(fault)
             }
             done => {

@@ -8,6 +8,7 @@ use crate::error::{Fault, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::{Op, Reply};
 use crate::read::find;
+use crate::search::Change;
 use crate::store::{MAX_BYTES, Store};
 use crate::vectors::UnitKey;
 use crate::view::NewReply;
@@ -31,10 +32,8 @@ impl Store {
                 Ok(Outcome::Accepted { number, seq }) => (number, seq),
                 other => return unexpected(other),
             };
-            if let Some(derived) = &mut open.derived {
-                derived.name(number, session);
-                derived.said(number, seq, None, text, at);
-            }
+            self.changed(Change::Session(number, session.clone()));
+            self.changed(Change::Said(number, seq));
             Ok(Ok(seq))
         })
     }
@@ -69,9 +68,7 @@ impl Store {
                 Ok(Outcome::Replied { number }) => number,
                 other => return unexpected(other),
             };
-            if let Some(derived) = &mut open.derived {
-                derived.answered(number, seq, reply.text, reply.at);
-            }
+            self.changed(Change::Answered(number, seq));
             Ok(Ok(()))
         })
     }
@@ -88,9 +85,7 @@ impl Store {
                 Ok(Outcome::Renamed { number }) => number,
                 other => return unexpected(other),
             };
-            if let Some(derived) = &mut open.derived {
-                derived.name(number, to);
-            }
+            self.changed(Change::Session(number, to.clone()));
             Ok(Ok(()))
         })
     }
@@ -138,9 +133,7 @@ impl Store {
                 Ok(Outcome::Deleted { numbers }) => numbers,
                 other => return unexpected(other),
             };
-            if let Some(derived) = &mut open.derived {
-                numbers.iter().for_each(|number| derived.removed(*number));
-            }
+            numbers.iter().for_each(|number| self.changed(Change::Removed(*number)));
             Ok(Ok(numbers))
         })
     }

@@ -65,7 +65,10 @@ impl<'a> Recall<'a> {
         };
         let hits = self.hits.insert(hits);
         let mut known = HashSet::from([self.asking.text.trim()]);
-        let hidden = |hit: &&Hit| hit.session != *self.asking.session || hit.turn < from;
+        let hidden = |hit: &&Hit| {
+            let here = hit.session.as_ref() == Some(self.asking.session);
+            !here || hit.turn.is_none_or(|turn| turn < from)
+        };
         let hits = hits.iter().filter(hidden).filter(|hit| known.insert(hit.text.trim()));
         fill(encoder, hits.take(MOST), room)
     }
@@ -118,21 +121,22 @@ fn fill<'h, E: PromptEncoder>(
 
 fn joined(taken: &[(&Hit, String)], left_out: u64) -> Block {
     let mut by_age: Vec<_> = taken.iter().collect();
-    by_age.sort_by_key(|(hit, _)| (hit.at_ms, &hit.session, hit.turn, hit.source.as_str()));
+    by_age.sort_by_key(|(hit, _)| (hit.at_ms, &hit.session, hit.turn, &hit.id));
     let entries: String = by_age.iter().map(|(_, entry)| entry.as_str()).collect();
-    let ids = by_age.iter().map(|(hit, _)| id(hit)).collect();
+    let ids = by_age.iter().map(|(hit, _)| hit.id.clone()).collect();
     Block { text: [HEAD, &entries, FOOT].concat(), ids, left_out }
-}
-
-/// The public id of a message.
-fn id(hit: &Hit) -> String {
-    format!("{}/{}/{}", hit.session, hit.turn, hit.source.as_str())
 }
 
 /// A head that says when, where and by whom, and the marked lines of the text.
 fn entry(hit: &Hit) -> String {
-    let (session, turn, source) = (plain(hit.session.as_str()), hit.turn, hit.source.as_str());
-    let mut entry = format!("[{}, session {session}, turn {turn}, {source}]\n", date(hit.at_ms));
+    let (date, source) = (date(hit.at_ms), plain(&hit.source));
+    let mut entry = match (&hit.session, hit.turn) {
+        (Some(session), Some(turn)) => {
+            let session = plain(session.as_str());
+            format!("[{date}, session {session}, turn {turn}, {source}]\n")
+        }
+        _ => format!("[{date}, {}, {source}]\n", hit.id),
+    };
     let before = if hit.cut_before { "..." } else { "" };
     let after = if hit.cut_after { "..." } else { "" };
     let text = [before, hit.text.trim(), after].concat();

@@ -60,7 +60,7 @@ impl Store {
             let done = take_all(open, &mut reader, taken)?;
             if done.is_ok() {
                 // It is built again by the next search.
-                open.derived = None;
+                self.derived.forget();
             }
             Ok(Ok(done))
         })?;

@@ -16,6 +16,7 @@ use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::open::contain;
 use crate::record::{SessionRecord, damaged};
+use crate::search::Change;
 use crate::store::Store;
 use crate::table::SESSIONS;
 use crate::write::unexpected;
@@ -216,7 +217,7 @@ impl Store {
         self.snapshot(crate::verify::check_facts)
     }
 
-    fn number_of(&self, id: &SessionId) -> Result<u64, ReadError> {
+    pub(crate) fn number_of(&self, id: &SessionId) -> Result<u64, ReadError> {
         self.reading(|open| match crate::read::find(open, id)? {
             Some(record) => Ok(Ok(record.number)),
             None => Ok(Err(ReadError::UnknownSession { session: id.clone() })),
@@ -231,9 +232,17 @@ impl Store {
     }
 
     fn change(&self, op: FactOp<'_>) -> Result<Effect, WriteError> {
+        let touched: Vec<FactId> = match &op {
+            FactOp::Touch(touches) => touches.iter().map(|(fact, _)| FactId(*fact)).collect(),
+            _ => Vec::new(),
+        };
         let op = Op::Facts(op);
         self.writing(|open| match open.perform(&op)? {
-            Ok(Outcome::Facts(effect)) => Ok(Ok(effect)),
+            Ok(Outcome::Facts(effect)) => {
+                let changed = effect.changed.iter().chain(&touched);
+                changed.for_each(|fact| self.changed(Change::Fact(*fact)));
+                Ok(Ok(effect))
+            }
             other => unexpected(other),
         })
     }

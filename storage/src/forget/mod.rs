@@ -191,7 +191,7 @@ impl Store {
             let op = Op::Forget(plan.removal);
             let erasure = self.run(&mut slot, true, |open| match open.perform(&op)? {
                 Ok(Outcome::Forgotten { erasure }) => {
-                    open.derived = None;
+                    self.derived.forget();
                     Ok(Ok(erasure))
                 }
                 other => unexpected(other),

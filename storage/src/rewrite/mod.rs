@@ -90,13 +90,9 @@ impl Store {
         slot.next = Next::Unknown;
         if let Some(whole) = whole? {
             // The same records: what is searched stays as it is.
-            let derived = slot.open.as_mut().and_then(|open| open.derived.take());
             slot.next = Next::Whole(whole);
             self.settle(slot)?;
-            self.run(slot, false, |open| {
-                open.derived = derived;
-                Ok(())
-            })?;
+            self.run(slot, false, |_| Ok(()))?;
         }
         Ok(Compacted { before, after: self.total(slot).map_err(Fault::Medium)? })
     }

@@ -1,13 +1,11 @@
 //! Which units could answer a query, and their features.
 
-use super::dates::Day;
-use super::index::{Entry, Index};
-use super::meaning::Meaning;
+use super::index::{Entry, Index, Wanted};
+use super::meaning::Closeness;
 use super::query::Query;
 use super::rank::Features;
 use super::score::{MASKED, Scores, Scratch};
-use super::top::Top;
-use super::unit::Ask;
+use super::top::Ordered;
 
 /// What a query came to, and the units worth a closer look.
 pub(super) struct Candidates<'a> {
@@ -15,7 +13,7 @@ pub(super) struct Candidates<'a> {
     query: &'a Query,
     scratch: &'a Scratch,
     scores: Scores,
-    meaning: Option<Meaning<'a>>,
+    close: Option<&'a dyn Closeness>,
     /// The speaker whom the query names.
     named: Option<u16>,
     /// Best BM25 of a unit in scope.
@@ -29,32 +27,20 @@ const BY_WORDS: usize = 1_000;
 const BY_MEANING: usize = 200;
 
 impl<'a> Candidates<'a> {
-    pub(super) fn find(
-        index: &'a Index,
-        query: &'a Query,
-        ask: &Ask<'a>,
-        scratch: &'a mut Scratch,
-    ) -> Self {
+    pub(super) fn find(index: &'a Index, wanted: &Wanted<'a>, scratch: &'a mut Scratch) -> Self {
+        let query = wanted.query;
         let scores = scratch.score(index, query);
-        let scope = ask.session.map(|number| index.place_of(number));
         let in_scope = |document: u32| {
             let unit = index.units.get(document as usize);
-            scope.is_none_or(|place| unit.map(|unit| unit.session) == place)
+            unit.is_some_and(|unit| wanted.filter.passes(index, unit))
         };
-        let meaning = ask.cosines.and_then(Meaning::of);
         let best = choose_by_words(index, scratch, &in_scope);
-        if let Some(meaning) = &meaning {
-            let mut top = Top::new(BY_MEANING);
-            meaning.each(|document, score| {
-                if in_scope(document) {
-                    top.offer((Ordered(score), document));
-                }
-            });
-            top.into_vec().into_iter().for_each(|(_, document)| scratch.choose(document));
+        if let Some(close) = wanted.close {
+            close.each(index, BY_MEANING, &in_scope, &mut |document| scratch.choose(document));
         }
         let named = index.names.named(query);
         let telling = telling(index, query, &scores.weights);
-        Self { index, query, scratch, scores, meaning, named, best, telling }
+        Self { index, query, scratch, scores, close: wanted.close, named, best, telling }
     }
 
     /// The numbers of the units.
@@ -64,7 +50,7 @@ impl<'a> Candidates<'a> {
 
     /// The features of a unit, in the order of [`NAMES`](super::NAMES).
     pub(super) fn features(&self, document: u32, unit: &Entry) -> Features {
-        let around = self.around(unit);
+        let around = self.around(document, unit);
         let share = |by: usize| self.share(around[SIDE + by]);
         let back = |by: usize| self.share(around[SIDE - by]);
         let before = around[SIDE - 1].and_then(|before| self.index.units.get(before as usize));
@@ -77,12 +63,13 @@ impl<'a> Candidates<'a> {
             back(2),
             share(1),
             if before.is_some_and(|before| before.question) { back(1) } else { 0.0 },
-            self.scores.sessions.get(unit.session as usize).copied().unwrap_or(0.0),
+            // A unit by itself is its own session.
+            self.scores.sessions.get(unit.session as usize).copied().unwrap_or(share(0)),
             near,
-            (self.index.postings.length(document).min(LENGTH_THAT_COUNTS) as f32).ln_1p() / 4.0,
+            self.length(document, unit),
             flag(unit.question),
             flag(self.query.asks_when && unit.tells_time),
-            unit.at_ms().map_or(0.0, |at_ms| self.query.asked.fits(Day::of(at_ms))),
+            unit.at_ms().map_or(0.0, |at_ms| self.query.asked.fits(at_ms)),
             flag(self.named == Some(unit.speaker)),
             meaning,
             meaning * near,
@@ -92,13 +79,23 @@ impl<'a> Candidates<'a> {
     }
 
     /// The unit amid those around it in its session.
-    fn around(&self, unit: &Entry) -> Around {
+    fn around(&self, document: u32, unit: &Entry) -> Around {
         let session = self.index.sessions.get(unit.session as usize);
         let units = session.map_or(&[][..], |session| &session.units);
         std::array::from_fn(|at| {
+            if at == SIDE {
+                return Some(document);
+            }
             let place = (unit.place as usize + at).checked_sub(SIDE);
             place.and_then(|place| units.get(place)).copied()
         })
+    }
+
+    fn length(&self, document: u32, unit: &Entry) -> f32 {
+        let length = self.index.postings.length(document).min(LENGTH_THAT_COUNTS);
+        // A fact is short because it is to the point.
+        let short = self.index.fact_of(unit).is_some();
+        (length.max(if short { LENGTH_OF_MESSAGES } else { 0 }) as f32).ln_1p() / 4.0
     }
 
     /// BM25 of a unit, relative to the best.
@@ -108,8 +105,8 @@ impl<'a> Candidates<'a> {
     }
 
     fn meaning(&self, document: Option<u32>) -> f32 {
-        let meaning = self.meaning.as_ref().zip(document);
-        meaning.map_or(0.0, |(meaning, document)| meaning.of_unit(document))
+        let close = self.close.zip(document);
+        close.and_then(|(close, document)| close.of(self.index, document)).unwrap_or(0.0)
     }
 
     /// How much of the query stands in a unit or close by.
@@ -140,6 +137,8 @@ const NEAR: [f32; SIDE + 1] = [1.0, 0.7, 0.49, 0.343];
 
 /// Terms beyond which a longer text isn't the better answer for it.
 const LENGTH_THAT_COUNTS: u32 = 40;
+/// Terms in a usual message.
+const LENGTH_OF_MESSAGES: u32 = 12;
 
 /// Chooses the units in scope with the most of the query's words, and those that answer them.
 /// Gives the best BM25.
@@ -165,34 +164,18 @@ fn choose_by_words(index: &Index, scratch: &mut Scratch, in_scope: &impl Fn(u32)
     best.iter().map(|(score, _)| score.0).fold(0.0, f32::max)
 }
 
-/// The words of a query that tell what it is about: not a speaker's name.
+/// The words of a query that tell what it is about: neither a speaker's name nor what stands for
+/// words that are there as well, unless there is nothing else.
 fn telling(index: &Index, query: &Query, weights: &[f32]) -> (u32, f32) {
-    let mut mask = 0;
-    let mut all = 0.0;
-    for (number, (word, weight)) in query.spelt.iter().zip(weights).enumerate().take(MASKED) {
-        if !index.names.has(word) {
-            mask |= 1 << number;
-            all += weight;
-        }
-    }
-    (mask, all)
-}
-
-/// A number in its total order.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Ordered(f32);
-
-impl Eq for Ordered {}
-
-impl Ord for Ordered {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.0.total_cmp(&other.0)
-    }
-}
-
-impl PartialOrd for Ordered {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
+    let sum = |tells: &dyn Fn(&str) -> bool| {
+        let words = query.spelt.iter().zip(weights).enumerate().take(MASKED);
+        let telling = words.filter(|(_, (word, _))| tells(word));
+        telling
+            .fold((0, 0.0), |(mask, all), (number, (_, weight))| (mask | 1 << number, all + weight))
+    };
+    match sum(&|word| !word.is_empty() && !index.names.has(word)) {
+        (0, _) => sum(&|_| true),
+        some => some,
     }
 }
 

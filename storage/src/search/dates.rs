@@ -32,6 +32,16 @@ impl Day {
         }
     }
 
+    /// Its first moment, in milliseconds since 1970.
+    fn start(self) -> i64 {
+        let year = self.year.clamp(-200_000, 200_000) - i64::from(self.month <= 2);
+        let (cycle, year) = (year.div_euclid(400), year.rem_euclid(400));
+        let shifted = i64::from((self.month + 9) % 12);
+        let day = (153 * shifted + 2) / 5 + i64::from(self.day) - 1;
+        let day = day + 365 * year + year / 4 - year / 100;
+        (cycle * 146_097 + day - 719_468) * DAY_MS
+    }
+
     /// As people write it in English.
     pub(super) fn words(self) -> String {
         let month = MONTHS[(self.month as usize + 11) % 12].split(' ').next().unwrap_or("");
@@ -39,40 +49,96 @@ impl Day {
     }
 }
 
-/// What a question says about a day.
+/// What a question says about a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
     year: Option<i64>,
     month: Option<u32>,
     day: Option<u32>,
+    /// From the first moment up to the second, in milliseconds since 1970.
+    span: Option<(i64, i64)>,
 }
 
 impl Asked {
-    /// What the folded words of a question say.
-    pub(super) fn of(words: &[String]) -> Self {
+    /// What the folded words of a question say, asked at `now`.
+    pub(super) fn of(words: &[String], now: Option<i64>) -> Self {
+        let (mut asked, at) = Self::date(words);
+        let before = at.and_then(|at| words.get(at.checked_sub(1)?));
+        asked.span = match before.map(String::as_str).zip(asked.bounds()) {
+            Some(("before" | "until" | "till", (start, _))) => Some((i64::MIN, start)),
+            Some(("since" | "from", (start, _))) => Some((start, i64::MAX)),
+            Some(("after", (_, end))) => Some((end, i64::MAX)),
+            _ => None,
+        };
+        if at.is_none() {
+            asked.span = now.and_then(|now| relative(words, now));
+        }
+        asked
+    }
+
+    /// Whether it names a date to tell what is before or after it, so that its words aren't to be
+    /// found themselves.
+    pub(super) fn is_bound(self) -> bool {
+        self.span.is_some() && self.year.is_some()
+    }
+
+    /// A date, and where it begins.
+    fn date(words: &[String]) -> (Self, Option<usize>) {
         let mut asked = Self::default();
         let year = |word: &str| word.parse().ok().filter(|year| (1900..2100).contains(year));
-        asked.year = words.iter().find_map(|word| year(word));
+        let mut first = words.iter().position(|word| year(word).is_some());
+        asked.year = first.and_then(|at| words.get(at)).and_then(|word| year(word));
         for (at, word) in words.iter().enumerate() {
             if let [year, month, rest @ ..] = &*word.split(['-', '/']).collect::<Vec<_>>()
                 && year.len() == 4
                 && let (Ok(year), Ok(month @ 1..=12)) = (year.parse(), month.parse())
             {
                 let day = rest.first().and_then(|day| day.parse().ok());
-                return Self { year: Some(year), month: Some(month), day };
+                return (Self { year: Some(year), month: Some(month), day, span: None }, Some(at));
             }
             let before = at.checked_sub(1).and_then(|at| words.get(at));
             let after = words.get(at + 1);
             let Some(month) = month(word, before, after) else { continue };
             asked.month = Some(month);
             asked.day = [before, after].into_iter().flatten().find_map(|word| day(word));
+            let from = at - usize::from(before.is_some_and(|word| day(word).is_some()));
+            first = Some(first.map_or(from, |first| first.min(from)));
         }
-        asked
+        (asked, first)
     }
 
-    /// How well a unit said on `said` fits: 1 for the month (or the month of another year, when no
-    /// year was asked for), 2 with the day, .3 for the year alone.
-    pub(super) fn fits(self, said: Day) -> f32 {
+    /// The first moment of the date and the first one after it, where it has a year.
+    fn bounds(self) -> Option<(i64, i64)> {
+        let (year, month, day) = (self.year?, self.month.unwrap_or(1), self.day.unwrap_or(1));
+        let start = Day { year, month, day }.start();
+        let end = match (self.month, self.day) {
+            (Some(_), Some(_)) => start + DAY_MS,
+            (Some(12), None) | (None, _) => Day { year: year + 1, month: 1, day: 1 }.start(),
+            (Some(month), None) => Day { year, month: month + 1, day: 1 }.start(),
+        };
+        Some((start, end))
+    }
+
+    /// How well a unit of that moment fits: 1 for the month (or the month of another year, when no
+    /// year was asked for), 2 with the day, .3 for the year alone; in a span 2 where that is a day
+    /// or two, .5 where it is more than two months, 1 else and before or after a date.
+    pub(super) fn fits(self, at_ms: i64) -> f32 {
+        if let Some((from, to)) = self.span {
+            let open = from == i64::MIN || to == i64::MAX;
+            let counts = match to.saturating_sub(from) / DAY_MS {
+                0..=2 => 2.0,
+                3..=60 => 1.0,
+                _ => {
+                    if open {
+                        1.0
+                    } else {
+                        0.5
+                    }
+                }
+            };
+            return if (from..to).contains(&at_ms) { counts } else { 0.0 };
+        }
+        let said = Day::of(at_ms);
         if self.year.is_some_and(|year| year != said.year) {
             return 0.0;
         }
@@ -85,6 +151,87 @@ impl Asked {
         }
     }
 }
+
+/// The span of an expression such as "yesterday", "last week", "two months ago" or "in the last
+/// ten days", counted from `now`.
+fn relative(words: &[String], now: i64) -> Option<(i64, i64)> {
+    let midnight = now.div_euclid(DAY_MS) * DAY_MS;
+    let days = |from: i64, to: i64| (midnight + from * DAY_MS, midnight + to * DAY_MS);
+    for (at, word) in words.iter().enumerate() {
+        let before =
+            |by: usize| at.checked_sub(by).and_then(|at| words.get(at)).map(String::as_str);
+        if TODAY.contains(&&**word) {
+            return Some(days(0, 1));
+        }
+        if YESTERDAY.contains(&&**word) {
+            return Some(days(-1, 0));
+        }
+        if let Some(weekday) = WEEKDAYS.iter().position(|day| day == word)
+            && matches!(before(1), Some("last" | "on" | "since" | "this"))
+        {
+            // The first of January 1970 was a Thursday.
+            let today = (midnight / DAY_MS + 3).rem_euclid(7);
+            let back = (today - weekday as i64 - 1).rem_euclid(7) + 1;
+            return Some(days(-back, 1 - back));
+        }
+        let Some(length) = length_of(word) else { continue };
+        match (before(1), before(2)) {
+            (Some("last" | "past" | "previous"), _) => {
+                let to = if length < 28 { 1 } else { 0 };
+                return Some(days(-length - length / 2, to));
+            }
+            (Some("this"), _) => return Some(days(-length, 1)),
+            (Some(number), Some("last" | "past" | "previous")) => {
+                let count = count_of(number)?;
+                return Some(days(-length * count, 1));
+            }
+            (Some(number), _) if words.get(at + 1).is_some_and(|word| word == "ago") => {
+                let (count, slack) = (count_of(number)?, length / 2);
+                return Some(days(-length * count - slack, 1 - length * count + slack));
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Whether a folded word can be part of a date.
+pub(super) fn is_date_word(word: &str) -> bool {
+    let number = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    number.starts_with(|c: char| c.is_ascii_digit())
+        || MONTHS.iter().any(|names| names.split(' ').any(|name| name == word))
+}
+
+/// How many days it lasts.
+fn length_of(word: &str) -> Option<i64> {
+    Some(match word.trim_end_matches('s') {
+        "day" => 1,
+        "week" | "weekend" => 7,
+        "month" => 30,
+        "year" => 365,
+        _ => return None,
+    })
+}
+
+fn count_of(word: &str) -> Option<i64> {
+    let count = COUNTS.iter().position(|count| *count == word).map(|at| at as i64);
+    match word {
+        "a" | "an" => Some(1),
+        "couple" => Some(2),
+        "few" | "several" => Some(3),
+        _ => count.or_else(|| word.parse().ok()).filter(|count| (0..1_000).contains(count)),
+    }
+}
+
+const DAY_MS: i64 = 86_400_000;
+const TODAY: [&str; 7] = ["today", "tonight", "heute", "hoy", "oggi", "vandaag", "idag"];
+const YESTERDAY: [&str; 6] = ["yesterday", "gestern", "ayer", "ieri", "gisteren", "igar"];
+const WEEKDAYS: [&str; 7] =
+    ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
+const COUNTS: [&str; 13] = [
+    "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+    "eleven", "twelve",
+];
 
 /// Whether a question wants a time for an answer.
 pub(super) fn asks_when(words: &[String]) -> bool {
@@ -210,9 +357,17 @@ mod tests {
         assert_eq!(Day::of(1_683_554_160_000).words(), "8 may 2023");
     }
 
+    const SAID: i64 = 1_683_554_160_000; // 8 May 2023, a Monday
+
+    #[test]
+    fn the_start_of_a_day_is_in_it_and_the_moment_before_is_not() {
+        for at_ms in (-40_000_i64..40_000).map(|day| day * 86_400_000 + 5) {
+            assert_eq!(Day::of(at_ms).start(), at_ms - 5);
+        }
+    }
+
     #[test]
     fn a_question_names_a_day_a_month_or_a_year() {
-        let said = Day { year: 2023, month: 5, day: 8 };
         for (question, fit) in [
             ("what happened in may 2023", 1.0),
             ("what happened in may", 1.0),
@@ -225,8 +380,46 @@ mod tests {
             ("in may 2022", 0.0),
             ("in june 2023", 0.0),
             ("bees", 0.0),
+            ("before may 2023", 0.0),
+            ("before june 2023", 1.0),
+            ("before 9 may 2023", 1.0),
+            ("after 2022", 1.0),
+            ("after 8 may 2023", 0.0),
+            ("since 8 may 2023", 1.0),
+            ("until 2023-05-08", 0.0),
         ] {
-            assert_eq!(Asked::of(&words(question)).fits(said), fit, "{question}");
+            assert_eq!(Asked::of(&words(question), None).fits(SAID), fit, "{question}");
+        }
+    }
+
+    #[test]
+    fn expressions_count_from_the_moment_of_the_question() {
+        let day = 86_400_000;
+        for (question, days_later, fit) in [
+            ("what did i say today", 0, 2.0),
+            ("what did i say yesterday", 1, 2.0),
+            ("what did i say yesterday", 0, 0.0),
+            ("what did i say yesterday", 2, 0.0),
+            ("last week", 5, 1.0),
+            ("last week", 12, 0.0),
+            ("this week", 2, 1.0),
+            ("last month", 40, 1.0),
+            ("two weeks ago", 14, 1.0),
+            ("two weeks ago", 21, 0.0),
+            ("3 days ago", 3, 2.0),
+            ("a year ago", 365, 0.5),
+            ("in the last ten days", 9, 1.0),
+            ("in the last ten days", 11, 0.0),
+            ("on monday", 3, 2.0),
+            ("on monday", 7, 2.0),
+            ("last monday", 8, 0.0),
+            ("last tuesday", 8, 0.0),
+            ("was hat er gestern gesagt", 1, 2.0),
+        ] {
+            let now = SAID + days_later * day;
+            let asked = Asked::of(&words(question), Some(now));
+            assert_eq!(asked.fits(SAID), fit, "{question}, {days_later} days later");
+            assert_eq!(Asked::of(&words(question), None).fits(SAID), 0.0, "without a clock");
         }
     }
 

@@ -1,100 +1,260 @@
 //! The index of a store: built from its records, then kept as they change.
+//!
+//! Writers only note what they changed, in a short queue. A search takes the queue together with
+//! a snapshot of the records, in one moment under the store's lock, and catches up from that
+//! snapshot under the index's own lock. So no writer waits for a search, or for the first one,
+//! which reads all records; and a search sees whatever was written before it began.
 
 use std::collections::HashMap;
+use std::mem::take;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use garret_core::id::{SessionId, TurnSeq};
-use garret_core::time::{Confidence, WallTime};
-use redb::{ReadableDatabase as _, ReadableTable as _};
+use garret_core::time::Confidence;
+use redb::{ReadTransaction, ReadableTable as _};
 
 use super::index::Index;
 use super::unit::{Speaker, Unit};
 use crate::error::Fault;
-use crate::open::Open;
+use crate::facts::{self, FactId};
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};
 use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 
-/// An index that agrees with the records of an open store.
+/// What is searched in an open store.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
+    queue: Mutex<Queue>,
+    kept: Mutex<Option<Kept>>,
+}
+
+/// What an index doesn't know yet.
+#[derive(Debug, Default)]
+struct Queue {
+    /// There is an index, or one is being made.
+    wanted: bool,
+    /// What changed can't be told: it must be made anew.
+    lost: bool,
+    changes: Vec<Change>,
+}
+
+/// Something that a write changed. What is there now, the records say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// A session came into being or has another name.
+    Session(u64, SessionId),
+    /// The words of a turn were accepted.
+    Said(u64, TurnSeq),
+    /// A turn was answered.
+    Answered(u64, TurnSeq),
+    /// A session was deleted.
+    Removed(u64),
+    /// A fact is new, holds at other times, was of use, or is gone.
+    Fact(FactId),
+}
+
+/// Most changes that wait; beyond, reading everything is no slower.
+const MOST_WAITING: usize = 1 << 18;
+
+impl Derived {
+    /// Notes a change, if anybody will ask for it. Called while the store is locked.
+    pub(crate) fn note(&self, change: Change) {
+        let mut queue = self.queue();
+        if !queue.wanted || queue.lost {
+            return;
+        }
+        if queue.changes.len() == MOST_WAITING {
+            queue.lost = true;
+            queue.changes = Vec::new();
+        } else {
+            queue.changes.push(change);
+        }
+    }
+
+    /// The records may hold something else than was noted: a write failed on its way, or removed
+    /// more than can be told.
+    pub(crate) fn forget(&self) {
+        let mut queue = self.queue();
+        queue.lost = queue.wanted;
+        queue.changes = Vec::new();
+        drop(queue);
+        // Unless it is searched now: then the next search drops it.
+        if let Ok(mut kept) = self.kept.try_lock() {
+            *kept = None;
+        }
+    }
+
+    /// Hands an index that agrees with the records to `act`, and the snapshot that it agrees with.
+    /// `snapshot` takes one under the store's lock and calls what it is given while it holds that.
+    pub(super) fn with<T, E: From<Fault>>(
+        &self,
+        snapshot: impl FnOnce(&mut dyn FnMut()) -> Result<ReadTransaction, E>,
+        act: impl FnOnce(&Kept, &ReadTransaction) -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut slot = self.kept.lock().unwrap_or_else(|poisoned| {
+            // A panic came in the way of a change.
+            let mut slot = poisoned.into_inner();
+            *slot = None;
+            self.kept.clear_poison();
+            slot
+        });
+        let (mut changes, mut lost) = (Vec::new(), true);
+        let known = slot.is_some();
+        let transaction = snapshot(&mut || {
+            let mut queue = self.queue();
+            (changes, lost) = (take(&mut queue.changes), take(&mut queue.lost));
+            queue.wanted = true;
+        })?;
+        // Until it has caught up there is none.
+        let kept = match slot.take().filter(|_| known && !lost) {
+            Some(mut kept) => {
+                kept.catch_up(&transaction, changes)?;
+                kept
+            }
+            None => Kept::build(&transaction)?,
+        };
+        act(slot.insert(kept), &transaction)
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        // Whole at every moment.
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An index that agrees with one moment of the records.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
     pub(super) index: Index,
     /// The names of the sessions in it.
     pub(super) names: HashMap<u64, SessionId>,
 }
 
-impl Derived {
+impl Kept {
     /// Reads the whole store. A damaged record is left out, with a warning: it can't be found, the
     /// others can.
-    pub(super) fn build(open: &Open) -> Result<Self, Fault> {
-        let transaction = open.database.begin_read()?;
+    fn build(transaction: &ReadTransaction) -> Result<Self, Fault> {
         let (turns, replies) = (transaction.open_table(TURNS)?, transaction.open_table(REPLIES)?);
         let speakers = transaction.open_table(SPEAKERS)?;
-        let mut derived = Self::default();
+        let mut kept = Self::default();
         for entry in transaction.open_table(SESSIONS)?.iter()? {
             let (id, bytes) = entry?;
             let record = SessionRecord::read(id.value(), bytes.value())
                 .and_then(|record| Ok((record.number, record.into_info()?)));
             let Some((number, info)) = spared(record)? else { continue };
-            derived.name(number, &info.id);
+            kept.names.insert(number, info.id);
             let (first, last) = (turn_key(number, 0), turn_key(number, u64::MAX));
             for entry in turns.range::<&TurnKey>(&first..=&last)? {
                 let (key, bytes) = entry?;
-                let seq = seq_of(key.value());
-                if let Some(turn) = spared(TurnRecord::view(number, seq, bytes.value()))? {
-                    let name = speakers.get(key.value())?;
-                    let name = name.as_ref().map(|name| speaker(number, seq, name.value()));
-                    let Some(name) = spared(name.transpose())? else { continue };
-                    let at = time(turn.accepted_ms, turn.clock);
-                    derived.said(number, seq, name, turn.user, at);
-                }
+                let name = speakers.get(key.value())?;
+                let name = name.as_ref().map(|name| name.value());
+                kept.said(number, seq_of(key.value()), name, bytes.value())?;
             }
             for entry in replies.range::<&TurnKey>(&first..=&last)? {
                 let (key, bytes) = entry?;
-                let seq = seq_of(key.value());
-                if let Some(reply) = spared(ReplyRecord::view(number, seq, bytes.value()))? {
-                    let at = time(reply.finished_ms, reply.clock);
-                    derived.answered(number, seq, reply.text, at);
-                }
+                kept.answered(number, seq_of(key.value()), bytes.value())?;
             }
         }
-        Ok(derived)
+        let mut usage = Ok(());
+        facts::for_each(transaction, |fact| {
+            let last_access = match spared(facts::usage(transaction, fact.id)) {
+                Ok(usage) => usage.and_then(|usage| usage.last_ms),
+                Err(fault) => {
+                    usage = Err(fault);
+                    None
+                }
+            };
+            kept.index.put_fact(&fact.to_fact(), last_access);
+        })?;
+        usage?;
+        Ok(kept)
     }
 
-    /// A session has this name now.
-    pub(crate) fn name(&mut self, session: u64, id: &SessionId) {
-        self.names.insert(session, id.clone());
+    /// Takes over what changed.
+    fn catch_up(
+        &mut self,
+        transaction: &ReadTransaction,
+        changes: Vec<Change>,
+    ) -> Result<(), Fault> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let (turns, replies) = (transaction.open_table(TURNS)?, transaction.open_table(REPLIES)?);
+        let speakers = transaction.open_table(SPEAKERS)?;
+        let mut gone = Vec::new();
+        for change in changes {
+            match change {
+                Change::Session(number, id) => drop(self.names.insert(number, id)),
+                Change::Said(number, seq) => {
+                    let key = turn_key(number, seq);
+                    let name = speakers.get(&key)?;
+                    let name = name.as_ref().map(|name| name.value());
+                    if let Some(bytes) = turns.get(&key)? {
+                        self.said(number, seq, name, bytes.value())?;
+                    }
+                }
+                Change::Answered(number, seq) => {
+                    if let Some(bytes) = replies.get(&turn_key(number, seq))? {
+                        self.answered(number, seq, bytes.value())?;
+                    }
+                }
+                Change::Removed(number) => {
+                    self.index.remove(number);
+                    self.names.remove(&number);
+                }
+                Change::Fact(id) => match spared(facts::fact(transaction, id))?.flatten() {
+                    Some(fact) => {
+                        let usage = spared(facts::usage(transaction, id))?;
+                        self.index.put_fact(&fact, usage.and_then(|usage| usage.last_ms));
+                    }
+                    None => gone.push(id.0),
+                },
+            }
+        }
+        self.index.remove_facts(&gone);
+        Ok(())
     }
 
-    /// The words of a turn were accepted: the user's, unless they are somebody's with a name.
-    pub(crate) fn said(
+    fn said(
+        &mut self,
+        session: u64,
+        seq: TurnSeq,
+        name: Option<&[u8]>,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
+        let name = name.map(|name| speaker(session, seq, name)).transpose();
+        let (Some(name), Some(turn)) =
+            (spared(name)?, spared(TurnRecord::view(session, seq, bytes))?)
+        else {
+            return Ok(());
+        };
+        let speaker = name.map_or(Speaker::User, Speaker::Named);
+        self.add(session, seq, speaker, turn.user, time(turn.accepted_ms, turn.clock));
+        Ok(())
+    }
+
+    fn answered(&mut self, session: u64, seq: TurnSeq, bytes: &[u8]) -> Result<(), Fault> {
+        if let Some(reply) = spared(ReplyRecord::view(session, seq, bytes))? {
+            let at_ms = time(reply.finished_ms, reply.clock);
+            self.add(session, seq, Speaker::Assistant, reply.text, at_ms);
+        }
+        Ok(())
+    }
+
+    fn add(
         &mut self,
         session: u64,
         turn: TurnSeq,
-        name: Option<&str>,
+        speaker: Speaker<'_>,
         text: &str,
-        at: WallTime,
+        at_ms: Option<i64>,
     ) {
-        self.add(session, turn, name.map_or(Speaker::User, Speaker::Named), text, at);
-    }
-
-    /// A turn was answered.
-    pub(crate) fn answered(&mut self, session: u64, turn: TurnSeq, text: &str, at: WallTime) {
-        self.add(session, turn, Speaker::Assistant, text, at);
-    }
-
-    /// A session was deleted.
-    pub(crate) fn removed(&mut self, session: u64) {
-        self.index.remove(session);
-        self.names.remove(&session);
-    }
-
-    fn add(&mut self, session: u64, turn: u64, speaker: Speaker<'_>, text: &str, at: WallTime) {
-        let at_ms = (at.confidence != Confidence::Wrong).then_some(at.unix_ms);
         self.index.add(&Unit { session, turn, speaker, at_ms, text });
     }
 }
 
-const fn time(unix_ms: i64, confidence: Confidence) -> WallTime {
-    WallTime { unix_ms, confidence }
+/// A moment, unless the clock was known to be wrong.
+fn time(unix_ms: i64, clock: Confidence) -> Option<i64> {
+    (clock != Confidence::Wrong).then_some(unix_ms)
 }
 
 /// What was read, unless the record is damaged.

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn words(query: &[&str]) -> Vec<Vec<String>> {
-        Query::new(&query.join(" "), Language::ALL).words
+        Query::new(&query.join(" "), Language::ALL, None).words
     }
 
     #[test]

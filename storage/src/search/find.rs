@@ -1,19 +1,98 @@
 //! Searching a store.
 
 use garret_core::id::{SessionId, TurnSeq};
-use redb::ReadableDatabase as _;
+use redb::{ReadTransaction, ReadableDatabase as _};
 
-use super::derived::Derived;
+use super::derived::{Change, Kept};
 use super::excerpt::excerpt;
-use super::names::ASSISTANT;
+use super::filter::Filter;
+use super::index::Wanted;
+use super::meaning::{Closeness, Stored};
+use super::names::{ASSISTANT, without_names};
+use super::query::Query;
 use super::rank::Features;
-use super::unit::{Ask, Ranked};
+use super::unit::Ranked;
 use crate::error::{Fault, ReadError};
-use crate::open::Open;
-use crate::read::find;
-use crate::record::{ReplyRecord, TurnRecord, damaged, turn_name};
+use crate::facts::{self, FactId, FactKind};
+use crate::open::contain;
+use crate::record::{ReplyRecord, TurnRecord, damaged, speaker, turn_name};
 use crate::store::Store;
-use crate::table::{REPLIES, TURNS, turn_key};
+use crate::table::{REPLIES, SPEAKERS, TURNS, turn_key};
+use crate::vectors::UnitKey;
+
+/// What is looked for in a store.
+///
+/// ```
+/// use garret_storage::search::{Kind, Search};
+///
+/// let search = Search {
+///     source: Some("user"),
+///     kinds: &[Kind::Message],
+///     as_of: Some(1_767_225_600_000),
+///     ..Search::new("When did the bees swarm?", 5)
+/// };
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// Any text; it has no syntax.
+    pub query: &'a str,
+    /// Most hits.
+    pub k: usize,
+    /// What was said in this session alone.
+    pub session: Option<&'a SessionId>,
+    /// What was said by this one alone: `user`, `assistant`, or a name.
+    pub source: Option<&'a str>,
+    /// What is of one of these kinds; of any where there are none.
+    pub kinds: &'a [Kind],
+    /// As it was at that moment, in milliseconds since 1970: what had been said by then, and facts
+    /// that were true then.
+    pub as_of: Option<i64>,
+    /// Facts that were replaced or have ended, too. Without `as_of` they aren't found else.
+    pub replaced: bool,
+    /// When it is asked, in milliseconds since 1970: what "yesterday" and the age of facts are
+    /// counted from.
+    pub now: Option<i64>,
+    /// The vector that the store's embedder makes of the query, without the names of those who
+    /// speak ([`Store::without_names`]).
+    pub vector: Option<&'a [f32]>,
+}
+
+impl<'a> Search<'a> {
+    /// Looks for the `k` best of everything, by words alone.
+    pub const fn new(query: &'a str, k: usize) -> Self {
+        Self {
+            query,
+            k,
+            session: None,
+            source: None,
+            kinds: &[],
+            as_of: None,
+            replaced: false,
+            now: None,
+            vector: None,
+        }
+    }
+}
+
+/// What a hit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Something that was said: the words of a turn, or a reply.
+    Message,
+    /// A fact of this kind.
+    Fact(FactKind),
+}
+
+impl Kind {
+    /// The name on the wire: `message`, or that of the fact's kind.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Fact(kind) => kind.as_str(),
+        }
+    }
+}
 
 /// What a search came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,41 +100,59 @@ use crate::table::{REPLIES, TURNS, turn_key};
 pub struct Found {
     /// The best hits, the best first; of equals the newest.
     pub hits: Vec<Hit>,
-    /// Messages that were searched: each turn has the user's, and the reply where there is one.
+    /// Messages and facts that were searched: each turn has its words, and the reply where there
+    /// is one.
     pub searched: usize,
 }
 
-/// A message that answers a query.
+/// A message or a fact that answers a query.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Hit {
-    /// The session it is in.
-    pub session: SessionId,
+    /// Its public id: `SESSION/TURN/user` or `SESSION/TURN/assistant` for what stands in a turn,
+    /// `f12` for a fact.
+    pub id: String,
+    /// What it is.
+    pub kind: Kind,
+    /// The session it was said in, if it was in one that is still there.
+    pub session: Option<SessionId>,
     /// Its turn there.
-    pub turn: TurnSeq,
-    /// Who said it.
-    pub source: Source,
-    /// When, in milliseconds since 1970; `None` when the clock was known to be wrong.
+    pub turn: Option<TurnSeq>,
+    /// Who said it: `user`, `assistant`, or a name.
+    pub source: String,
+    /// When, in milliseconds since 1970; from when on a fact is true. `None` when the clock was
+    /// known to be wrong.
     pub at_ms: Option<i64>,
-    /// What it is worth; comparable within one search.
+    /// From when on a fact isn't true any more.
+    pub valid_to: Option<i64>,
+    /// What it is worth, 0 to about 1.2: `relevance`, by which alone messages are ranked; that of
+    /// a fact times .75 + .25 `recency` + .25 `importance`.
     pub score: f32,
-    /// What the score is the sum of, in the order of [`NAMES`](super::NAMES).
+    /// How likely it answers, 0 to 1; comparable between searches.
+    pub relevance: f32,
+    /// How fresh a fact is, 0 to 1: e to the minus age in units of 30 days, counted from when it
+    /// was last of use or else became true; .5 without [`Search::now`] and for messages.
+    pub recency: f32,
+    /// How much a fact matters, 0 to 1; .5 for messages.
+    pub importance: f32,
+    /// What relevance is the logistic function of the sum of, in the order of
+    /// [`NAMES`](super::NAMES).
     pub parts: Features,
-    /// The part of the message that is closest to the query, verbatim.
+    /// The part of the text that is closest to the query, verbatim.
     pub text: String,
-    /// There is more of the message before `text`.
+    /// There is more of it before `text`.
     pub cut_before: bool,
-    /// There is more of the message after `text`.
+    /// There is more of it after `text`.
     pub cut_after: bool,
 }
 
-/// Who said something.
+/// Whose words of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
-    /// The user.
+    /// The user's, or those of whoever spoke there.
     User,
-    /// The model.
+    /// The reply.
     Assistant,
 }
 
@@ -70,12 +167,8 @@ impl Source {
 }
 
 impl Store {
-    /// The `k` messages that answer `query` best, of `session` or of all. Any text is a query; one
-    /// that shares no word with anything said finds nothing.
-    ///
-    /// The first search reads the whole store into an index (1.4 s of processor time for 100,000
-    /// short messages on x86_64); from then on every write keeps it, so that a message can be found
-    /// as soon as it is accepted. Other operations wait meanwhile.
+    /// The `k` messages and facts that answer `query` best, of `session` or of all, by their words;
+    /// see [`Store::find`].
     ///
     /// # Errors
     /// [`ReadError::UnknownSession`] and others.
@@ -85,68 +178,203 @@ impl Store {
         session: Option<&SessionId>,
         k: usize,
     ) -> Result<Found, ReadError> {
+        self.find(&Search { session, ..Search::new(query, k) })
+    }
+
+    /// The messages and facts that answer best. Any text is a query; one that has to do with
+    /// nothing in the store finds nothing.
+    ///
+    /// The first search reads the whole store into an index (1.4 s of processor time for 100,000
+    /// short messages on x86_64); later ones read what was written since. Neither keeps anybody
+    /// from writing, and nothing is written.
+    ///
+    /// # Errors
+    /// [`ReadError::UnknownSession`] and others.
+    pub fn find(&self, search: &Search<'_>) -> Result<Found, ReadError> {
+        let session = search.session.map(|id| self.number_of(id)).transpose()?;
+        // The records' file may be written anew meanwhile: then its snapshot is gone.
+        self.try_find(search, session).or_else(|_| self.try_find(search, session))
+    }
+
+    fn try_find(&self, search: &Search<'_>, session: Option<u64>) -> Result<Found, ReadError> {
+        self.derived.with(
+            |at_once| self.snapshot_with(at_once),
+            |kept, transaction| {
+                let (ranked, searched) = self.rank(kept, search, session);
+                let query = kept.index.query(search.query, search.now);
+                let hits = ranked.iter().map(|one| hit(transaction, kept, one, &query));
+                let hits = contain(|| hits.collect::<Result<_, _>>())?;
+                Ok(Found { hits, searched })
+            },
+        )
+    }
+
+    /// A query without the names of those who speak in the store, as it is to be embedded: a name
+    /// draws in whatever addresses that person ([`without_names`](super::without_names)).
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn without_names(&self, query: &str) -> Result<String, ReadError> {
+        self.derived.with(
+            |at_once| self.snapshot_with(at_once),
+            |kept, _| Ok(without_names(query, &kept.index.names.all().collect::<Vec<_>>())),
+        )
+    }
+
+    /// What answers, the best first, and how many units were looked at.
+    fn rank(&self, kept: &Kept, search: &Search<'_>, session: Option<u64>) -> (Vec<Ranked>, usize) {
+        let index = &kept.index;
+        let mut filter = Filter {
+            session,
+            kinds: search.kinds.to_vec(),
+            as_of: search.as_of,
+            replaced: search.replaced,
+            ..Filter::default()
+        };
+        if search.source.is_some_and(|source| !filter.only(index, source)) {
+            return (Vec::new(), 0);
+        }
+        let query = index.query(search.query, search.now);
+        let rank = |close: Option<&dyn Closeness>| {
+            let wanted = Wanted { query: &query, filter: &filter, close, now: search.now };
+            index.ranked(&wanted, search.k)
+        };
+        let passes = |key: UnitKey| {
+            let open = filter.is_open() && !matches!(key, UnitKey::Fact { .. });
+            open || index.document(key).is_some_and(|document| {
+                index.units.get(document as usize).is_some_and(|unit| filter.passes(index, unit))
+            })
+        };
+        let by_meaning = search.vector.and_then(|vector| {
+            self.with_vectors(|vectors| {
+                let scores = vectors.scores(vector, EXACT, &passes);
+                let scores = scores.inspect_err(|error| {
+                    tracing::warn!(%error, "searched by words alone");
+                });
+                let scores = scores.ok().filter(|scores| !scores.top.is_empty())?;
+                Some(rank(Some(&Stored::new(vectors, &scores))))
+            })
+        });
+        (by_meaning.flatten().unwrap_or_else(|| rank(None)), index.count(&filter))
+    }
+
+    /// A snapshot of the records; `at_once` is called in the same moment.
+    fn snapshot_with(&self, at_once: &mut dyn FnMut()) -> Result<ReadTransaction, ReadError> {
         self.reading(|open| {
-            let scope = match session {
-                None => None,
-                Some(id) => match find(open, id)? {
-                    Some(record) => Some(record.number),
-                    None => return Ok(Err(ReadError::UnknownSession { session: id.clone() })),
-                },
-            };
-            let derived = match open.derived.take() {
-                Some(derived) => derived,
-                None => Box::new(Derived::build(open)?),
-            };
-            let found = search(open, &derived, query, scope, k);
-            open.derived = Some(derived);
-            Ok(Ok(found?))
+            let transaction = open.database.begin_read()?;
+            at_once();
+            Ok(Ok(transaction))
         })
+    }
+
+    /// Notes for the index that something changed. Called within a write, after it succeeded.
+    pub(crate) fn changed(&self, change: Change) {
+        self.derived.note(change);
     }
 }
 
-fn search(
-    open: &Open,
-    derived: &Derived,
-    query: &str,
-    session: Option<u64>,
-    k: usize,
-) -> Result<Found, Fault> {
-    let words = derived.index.query(query).words;
-    let ranked = derived.index.search(&Ask { session, ..Ask::new(query, k) });
-    let hits = ranked.iter().map(|ranked| hit(open, derived, ranked, &words));
-    Ok(Found { hits: hits.collect::<Result<_, _>>()?, searched: derived.index.count(session) })
+/// Units whose cosines are exact.
+const EXACT: usize = 200;
+
+/// What there is to show of a unit.
+fn hit(
+    transaction: &ReadTransaction,
+    kept: &Kept,
+    ranked: &Ranked,
+    query: &Query,
+) -> Result<Hit, Fault> {
+    match ranked.fact {
+        Some(id) => fact_hit(transaction, kept, ranked, FactId(id), query),
+        None => message_hit(transaction, kept, ranked, query),
+    }
 }
 
-fn hit(
-    open: &Open,
-    derived: &Derived,
+fn message_hit(
+    transaction: &ReadTransaction,
+    kept: &Kept,
     ranked: &Ranked,
-    words: &[Vec<String>],
+    query: &Query,
 ) -> Result<Hit, Fault> {
     let (number, turn) = (ranked.session, ranked.turn);
     let missing = || damaged("index (a message isn't there)", turn_name(number, turn));
-    let session = derived.names.get(&number).ok_or_else(missing)?.clone();
-    let transaction = open.database.begin_read()?;
-    let source = if ranked.speaker == ASSISTANT { Source::Assistant } else { Source::User };
-    let table = match source {
+    let session = kept.names.get(&number).ok_or_else(missing)?.clone();
+    let key = turn_key(number, turn);
+    let place = if ranked.speaker == ASSISTANT { Source::Assistant } else { Source::User };
+    let table = match place {
         Source::User => transaction.open_table(TURNS)?,
         Source::Assistant => transaction.open_table(REPLIES)?,
     };
-    let bytes = table.get(&turn_key(number, turn))?.ok_or_else(missing)?;
-    let text = match source {
-        Source::User => TurnRecord::view(number, turn, bytes.value())?.user,
-        Source::Assistant => ReplyRecord::view(number, turn, bytes.value())?.text,
+    let bytes = table.get(&key)?.ok_or_else(missing)?;
+    let (text, source) = match place {
+        Source::User => {
+            let name = transaction.open_table(SPEAKERS)?.get(&key)?;
+            let name = name.map(|name| speaker(number, turn, name.value()).map(str::to_owned));
+            let source = name.transpose()?.unwrap_or_else(|| "user".to_owned());
+            (TurnRecord::view(number, turn, bytes.value())?.user, source)
+        }
+        Source::Assistant => {
+            (ReplyRecord::view(number, turn, bytes.value())?.text, "assistant".to_owned())
+        }
     };
-    let part = excerpt(text, words);
-    Ok(Hit {
-        session,
-        turn,
-        source,
-        at_ms: ranked.at_ms,
-        score: ranked.score,
-        parts: ranked.parts,
-        cut_before: part.start > 0,
-        cut_after: part.end < text.len(),
-        text: text.get(part).unwrap_or(text).to_owned(),
-    })
+    let id = format!("{session}/{turn}/{}", place.as_str());
+    let said = Shown { id, kind: Kind::Message, source, valid_to: None };
+    Ok(said.hit(ranked, Some(session), Some(turn), text, query))
+}
+
+fn fact_hit(
+    transaction: &ReadTransaction,
+    kept: &Kept,
+    ranked: &Ranked,
+    id: FactId,
+    query: &Query,
+) -> Result<Hit, Fault> {
+    let missing = || damaged("index (a fact isn't there)", id.to_string());
+    let fact = facts::fact(transaction, id)?.ok_or_else(missing)?;
+    let session = fact.session.and_then(|number| kept.names.get(&number)).cloned();
+    let turn = fact.turn.filter(|_| session.is_some());
+    let shown = Shown {
+        id: id.to_string(),
+        kind: Kind::Fact(fact.kind),
+        source: fact.source.to_string(),
+        valid_to: fact.valid_to,
+    };
+    Ok(shown.hit(ranked, session, turn, &fact.text, query))
+}
+
+/// What messages and facts tell differently.
+struct Shown {
+    id: String,
+    kind: Kind,
+    source: String,
+    valid_to: Option<i64>,
+}
+
+impl Shown {
+    fn hit(
+        self,
+        ranked: &Ranked,
+        session: Option<SessionId>,
+        turn: Option<TurnSeq>,
+        text: &str,
+        query: &Query,
+    ) -> Hit {
+        let part = excerpt(text, &query.words);
+        Hit {
+            id: self.id,
+            kind: self.kind,
+            session,
+            turn,
+            source: self.source,
+            at_ms: ranked.at_ms,
+            valid_to: self.valid_to,
+            score: ranked.score,
+            relevance: ranked.relevance,
+            recency: ranked.recency,
+            importance: ranked.importance,
+            parts: ranked.parts,
+            cut_before: part.start > 0,
+            cut_after: part.end < text.len(),
+            text: text.get(part).unwrap_or(text).to_owned(),
+        }
+    }
 }

@@ -4,15 +4,21 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use super::candidates::Candidates;
-use super::names::Names;
+use super::filter::Filter;
+use super::meaning::{Closeness, Cosines};
+use super::names::{ASSISTANT, Names};
 use super::query::Query;
-use super::rank::{WEIGHTS, WEIGHTS_WITH_VECTORS, blend};
+use super::rank::{
+    UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL, WEIGHTS, WEIGHTS_WITH_VECTORS, blend, relevance,
+};
 use super::reading::Reading;
 use super::score::Scratch;
 use super::top::Top;
-use super::unit::{Ask, Ranked, Unit};
+use super::unit::{Ask, Ranked, Speaker, Unit};
+use crate::facts::{Fact, FactKind, FactSource};
 use crate::postings::Postings;
 use crate::text::Language;
+use crate::vectors::UnitKey;
 
 /// What was said, ready to be searched.
 ///
@@ -33,6 +39,8 @@ pub struct Index {
     pub(super) units: Vec<Entry>,
     pub(super) sessions: Vec<Session>,
     by_number: HashMap<u64, u32>,
+    pub(super) facts: Vec<FactEntry>,
+    by_fact: HashMap<u64, u32>,
     pub(super) names: Names,
     /// Units in each language, in the order of [`Language::ALL`].
     languages: [u32; Language::ALL.len()],
@@ -42,9 +50,9 @@ pub struct Index {
 
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Place among the sessions.
+    /// Place among the sessions; [`NO_SESSION`] for a fact.
     pub(super) session: u32,
-    /// Place in the session.
+    /// Place in the session, or among the facts.
     pub(super) place: u32,
     pub(super) turn: u64,
     at_ms: i64,
@@ -52,6 +60,21 @@ pub(super) struct Entry {
     language: u8,
     pub(super) question: bool,
     pub(super) tells_time: bool,
+}
+
+/// What there is to know of a fact beside its text.
+#[derive(Debug)]
+pub(super) struct FactEntry {
+    document: u32,
+    pub(super) id: u64,
+    /// Where it was said.
+    pub(super) session: Option<u64>,
+    pub(super) valid_to: Option<i64>,
+    pub(super) last_access: Option<i64>,
+    pub(super) kind: FactKind,
+    pub(super) latest: bool,
+    /// 0 to 1.
+    pub(super) importance: f32,
 }
 
 #[derive(Debug)]
@@ -91,11 +114,28 @@ impl Index {
         if others.get(place).is_some_and(|unit| order(&self.units, *unit) == key) {
             return None;
         }
+        let (document, length) = self.put(unit, speaker, (session, place as u32))?;
+        if let Some(session) = self.sessions.get_mut(session as usize) {
+            for later in session.units.get(place..).unwrap_or(&[]) {
+                if let Some(unit) = self.units.get_mut(*later as usize) {
+                    unit.place += 1;
+                }
+            }
+            session.units.insert(place, document);
+            session.length += u64::from(length);
+        }
+        Some(document)
+    }
+
+    /// Takes in a unit whose place in a session or among the facts is known. Gives its number and
+    /// length.
+    fn put(&mut self, unit: &Unit<'_>, speaker: u16, at: (u32, u32)) -> Option<(u32, u32)> {
         let read = Reading::of(unit);
         let document = self.postings.add(&read.counts, read.length)?;
+        let (session, place) = at;
         self.units.push(Entry {
             session,
-            place: place as u32,
+            place,
             turn: unit.turn,
             at_ms: unit.at_ms.unwrap_or(NO_TIME),
             speaker,
@@ -105,39 +145,104 @@ impl Index {
         });
         self.names.spoke(speaker);
         self.languages[usize::from(read.language)] += 1;
-        if let Some(session) = self.sessions.get_mut(session as usize) {
-            for later in session.units.get(place..).unwrap_or(&[]) {
-                if let Some(unit) = self.units.get_mut(*later as usize) {
-                    unit.place += 1;
-                }
-            }
-            session.units.insert(place, document);
-            session.length += u64::from(read.length);
-        }
-        Some(document)
+        Some((document, read.length))
     }
 
-    /// Removes a session with all its units.
+    /// Adds a fact, or takes over what changed of one that is there: all but its text.
+    pub(crate) fn put_fact(&mut self, fact: &Fact, last_access: Option<i64>) {
+        let place = match self.by_fact.get(&fact.id.0) {
+            Some(place) => *place,
+            None => {
+                let place = self.facts.len() as u32;
+                let Some(document) = self.add_fact(fact, place) else { return };
+                self.by_fact.insert(fact.id.0, place);
+                self.facts.push(FactEntry {
+                    document,
+                    id: fact.id.0,
+                    session: fact.session,
+                    valid_to: None,
+                    last_access: None,
+                    kind: fact.kind,
+                    latest: true,
+                    importance: (fact.salience / 10.0).clamp(0.0, 1.0),
+                });
+                place
+            }
+        };
+        let Some(entry) = self.facts.get_mut(place as usize) else { return };
+        (entry.valid_to, entry.last_access) = (fact.valid_to, last_access);
+        (entry.kind, entry.latest) = (fact.kind, fact.latest);
+        if let Some(unit) = self.units.get_mut(entry.document as usize) {
+            unit.at_ms = fact.valid_at;
+        }
+    }
+
+    fn add_fact(&mut self, fact: &Fact, place: u32) -> Option<u32> {
+        let speaker = match &fact.source {
+            FactSource::User => Speaker::User,
+            FactSource::Assistant => Speaker::Assistant,
+            other => Speaker::Named(other.as_str()),
+        };
+        let number = self.names.number(speaker)?;
+        // A name that isn't in the text doesn't belong to it.
+        let unit = Unit {
+            session: 0,
+            turn: fact.turn.unwrap_or(0),
+            speaker: Speaker::User,
+            at_ms: Some(fact.valid_at),
+            text: &fact.text,
+        };
+        self.put(&unit, number, (NO_SESSION, place)).map(|(document, _)| document)
+    }
+
+    /// Removes a session with all its units. Facts that were said in it stay.
     pub fn remove(&mut self, session: u64) {
         let Some(place) = self.by_number.remove(&session) else { return };
-        let units = &self.units;
-        let gone = |unit: u32| units.get(unit as usize).is_none_or(|unit| unit.session == place);
-        let numbers = self.postings.retain(|document| !gone(document));
-        self.units.retain(|unit| {
-            if unit.session == place {
-                self.languages[usize::from(unit.language)] -= 1;
-                self.names.left(unit.speaker);
-            }
-            unit.session != place
-        });
+        self.retain(|unit| unit.session != place);
         self.sessions.remove(place as usize);
-        for unit in &mut self.units {
+        for unit in self.units.iter_mut().filter(|unit| unit.session != NO_SESSION) {
             unit.session -= u32::from(unit.session > place);
         }
         for other in self.by_number.values_mut() {
             *other -= u32::from(*other > place);
         }
-        for unit in self.sessions.iter_mut().flat_map(|session| &mut session.units) {
+    }
+
+    /// Removes facts.
+    pub(crate) fn remove_facts(&mut self, gone: &[u64]) {
+        let places: Vec<u32> = gone.iter().filter_map(|id| self.by_fact.remove(id)).collect();
+        if places.is_empty() {
+            return;
+        }
+        self.retain(|unit| unit.session != NO_SESSION || !places.contains(&unit.place));
+        let mut place = 0;
+        self.facts.retain(|_| {
+            place += 1;
+            !places.contains(&(place - 1))
+        });
+        for (place, fact) in (0..).zip(&self.facts) {
+            self.by_fact.insert(fact.id, place);
+            if let Some(unit) = self.units.get_mut(fact.document as usize) {
+                unit.place = place;
+            }
+        }
+    }
+
+    /// Removes the units that `keep` doesn't want and numbers the others anew.
+    fn retain(&mut self, keep: impl Fn(&Entry) -> bool) {
+        let units = &self.units;
+        let numbers =
+            self.postings.retain(|document| units.get(document as usize).is_some_and(&keep));
+        self.units.retain(|unit| {
+            let kept = keep(unit);
+            if !kept {
+                self.languages[usize::from(unit.language)] -= 1;
+                self.names.left(unit.speaker);
+            }
+            kept
+        });
+        let units = self.sessions.iter_mut().flat_map(|session| &mut session.units);
+        for unit in units.chain(self.facts.iter_mut().map(|fact| &mut fact.document)) {
             if let Some(new) = numbers.get(*unit as usize).copied().flatten() {
                 *unit = new;
             }
@@ -146,31 +251,58 @@ impl Index {
 
     /// The units that answer best, the best first, of equals the newest. What is found shares a
     /// word with the query, comes right after a question that does, or is close to it in meaning.
+    /// Nothing is found where all of that is [`UNLIKELY`](super::UNLIKELY) to answer.
     pub fn search(&self, ask: &Ask<'_>) -> Vec<Ranked> {
-        let weights = if ask.cosines.is_some() { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
-        let mut top = Top::new(ask.k);
-        self.features(ask, &mut |mut unit| {
-            unit.score = blend(&unit.parts, weights);
-            unit.parts.iter_mut().zip(weights).for_each(|(part, weight)| *part *= weight);
-            top.offer(unit);
-        });
-        top.into_vec()
+        let cosines = ask.cosines.and_then(Cosines::of);
+        let close = cosines.as_ref().map(|cosines| cosines as &dyn Closeness);
+        let filter = Filter { session: ask.session, ..Filter::default() };
+        let query = self.query(ask.query, ask.now);
+        self.ranked(&Wanted { query: &query, filter: &filter, close, now: ask.now }, ask.k)
     }
 
     /// Hands everything that could answer to `take`, each with its features unweighted (`parts`)
     /// and no score: what weights are fitted on. `ask.k` doesn't matter.
     pub fn features(&self, ask: &Ask<'_>, take: &mut dyn FnMut(Ranked)) {
-        let query = self.query(ask.query);
+        let cosines = ask.cosines.and_then(Cosines::of);
+        let close = cosines.as_ref().map(|cosines| cosines as &dyn Closeness);
+        let filter = Filter { session: ask.session, ..Filter::default() };
+        let query = self.query(ask.query, ask.now);
+        self.candidates(&Wanted { query: &query, filter: &filter, close, now: ask.now }, take);
+    }
+
+    /// The best `k` of what is wanted.
+    pub(super) fn ranked(&self, wanted: &Wanted<'_>, k: usize) -> Vec<Ranked> {
+        let (mut messages, mut facts) = (Top::new(k), Top::new(k));
+        let mut likely = 0.0_f32;
+        self.candidates(wanted, &mut |mut unit| {
+            weigh(&mut unit, wanted.close.is_some());
+            likely = likely.max(unit.relevance);
+            let top = if unit.fact.is_some() { &mut facts } else { &mut messages };
+            top.offer(unit);
+        });
+        let least = if wanted.close.is_some() { UNLIKELY_WITH_VECTORS } else { UNLIKELY };
+        if likely < least && self.len() >= USUAL {
+            return Vec::new();
+        }
+        mixed(messages.into_vec(), facts.into_vec(), k)
+    }
+
+    fn candidates(&self, wanted: &Wanted<'_>, take: &mut dyn FnMut(Ranked)) {
         let mut scratch = self.spare().pop().unwrap_or_default();
-        let found = Candidates::find(self, &query, ask, &mut scratch);
+        let found = Candidates::find(self, wanted, &mut scratch);
         for document in found.documents() {
             let Some(unit) = self.units.get(*document as usize) else { continue };
-            let session = self.sessions.get(unit.session as usize);
+            let fact = self.fact_of(unit);
+            let session = fact.map_or_else(|| self.session_of(unit), |fact| fact.session);
             take(Ranked {
-                session: session.map_or(0, |session| session.number),
+                session: session.unwrap_or(0),
                 turn: unit.turn,
+                fact: fact.map(|fact| fact.id),
                 speaker: unit.speaker,
                 at_ms: unit.at_ms(),
+                relevance: 0.0,
+                recency: fact.and_then(|fact| recency(fact, unit, wanted.now)).unwrap_or(0.5),
+                importance: fact.map_or(0.5, |fact| fact.importance),
                 score: 0.0,
                 parts: found.features(*document, unit),
             });
@@ -180,22 +312,60 @@ impl Index {
         self.spare().push(scratch);
     }
 
-    /// Number of units in a session, or of all.
-    pub(super) fn count(&self, session: Option<u64>) -> usize {
-        let Some(number) = session else { return self.len() };
-        let place = self.place_of(number).map(|place| place as usize);
-        place.and_then(|place| self.sessions.get(place)).map_or(0, |session| session.units.len())
+    /// The fact that a unit is.
+    pub(super) fn fact_of(&self, unit: &Entry) -> Option<&FactEntry> {
+        (unit.session == NO_SESSION).then(|| self.facts.get(unit.place as usize)).flatten()
     }
 
-    /// The place of a session that is known.
-    pub(super) fn place_of(&self, session: u64) -> Option<u32> {
-        self.by_number.get(&session).copied()
+    /// The number of the session that a message is in.
+    pub(super) fn session_of(&self, unit: &Entry) -> Option<u64> {
+        self.sessions.get(unit.session as usize).map(|session| session.number)
+    }
+
+    /// The document of a unit that may have a vector.
+    pub(super) fn document(&self, key: UnitKey) -> Option<u32> {
+        let (session, turn, reply) = match key {
+            UnitKey::Words { session, turn } => (session, turn, false),
+            UnitKey::Reply { session, turn } => (session, turn, true),
+            UnitKey::Fact { id } => {
+                let place = self.by_fact.get(&id)?;
+                return self.facts.get(*place as usize).map(|fact| fact.document);
+            }
+        };
+        let units = &self.sessions.get(*self.by_number.get(&session)? as usize)?.units;
+        let from = units.partition_point(|unit| order(&self.units, *unit) < (turn, 0));
+        units.get(from..)?.iter().copied().find(|unit| {
+            let unit = self.units.get(*unit as usize);
+            unit.is_some_and(|unit| unit.turn == turn && (unit.speaker == ASSISTANT) == reply)
+        })
+    }
+
+    /// What a unit's vector would be kept under.
+    pub(super) fn key(&self, document: u32) -> Option<UnitKey> {
+        let unit = self.units.get(document as usize)?;
+        if let Some(fact) = self.fact_of(unit) {
+            return Some(UnitKey::Fact { id: fact.id });
+        }
+        let (session, turn) = (self.session_of(unit)?, unit.turn);
+        Some(match unit.speaker {
+            ASSISTANT => UnitKey::Reply { session, turn },
+            _ => UnitKey::Words { session, turn },
+        })
+    }
+
+    /// Number of units that a search with this filter looks at.
+    pub(super) fn count(&self, filter: &Filter) -> usize {
+        let replaced = self.facts.iter().filter(|fact| !fact.latest).count();
+        if filter.is_open() {
+            return self.len() - if filter.replaced { 0 } else { replaced };
+        }
+        self.units.iter().filter(|unit| filter.passes(self, unit)).count()
     }
 
     /// A query, taken apart for the languages that units are in.
-    pub(super) fn query(&self, text: &str) -> Query {
+    pub(super) fn query(&self, text: &str, now: Option<i64>) -> Query {
         let used = Language::ALL.iter().zip(&self.languages).filter(|(_, units)| **units > 0);
-        Query::new(text, &used.map(|(language, _)| *language).collect::<Vec<_>>())
+        Query::new(text, &used.map(|(language, _)| *language).collect::<Vec<_>>(), now)
     }
 
     /// The place of a session, new or known.
@@ -218,6 +388,47 @@ impl Entry {
         (self.at_ms != NO_TIME).then_some(self.at_ms)
     }
 }
+
+/// What a search looks for, and where.
+pub(super) struct Wanted<'a> {
+    pub(super) query: &'a Query,
+    pub(super) filter: &'a Filter,
+    pub(super) close: Option<&'a dyn Closeness>,
+    pub(super) now: Option<i64>,
+}
+
+/// Turns the features of a unit into its parts, its relevance and its score.
+fn weigh(unit: &mut Ranked, with_vectors: bool) {
+    let weights = if with_vectors { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
+    unit.relevance = relevance(blend(&unit.parts, weights), with_vectors);
+    unit.parts.iter_mut().zip(weights).for_each(|(part, weight)| *part *= weight);
+    unit.score = unit.relevance;
+    if unit.fact.is_some() {
+        unit.score *= 0.75 + 0.25 * unit.recency + 0.25 * unit.importance;
+    }
+}
+
+/// The best `k` of both; facts have at most half of the places as long as there are messages for
+/// the rest.
+fn mixed(messages: Vec<Ranked>, mut facts: Vec<Ranked>, k: usize) -> Vec<Ranked> {
+    facts.truncate((k / 2).max(k.saturating_sub(messages.len())));
+    let mut all = [messages, facts].concat();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all.truncate(k);
+    all
+}
+
+/// How fresh a fact is: by half a month it is down to .6, by two months to .14.
+fn recency(fact: &FactEntry, unit: &Entry, now: Option<i64>) -> Option<f32> {
+    let age = now?.saturating_sub(fact.last_access.or(unit.at_ms())?).max(0);
+    Some((-(age as f32) / MONTH_MS).exp())
+}
+
+/// 30 days.
+const MONTH_MS: f32 = 30.0 * 86_400_000.0;
+
+/// The session of what isn't in one.
+const NO_SESSION: u32 = u32::MAX;
 
 /// Stands for no time at all.
 const NO_TIME: i64 = i64::MIN;

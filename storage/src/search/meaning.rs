@@ -1,18 +1,61 @@
 //! Cosines of one query, made comparable between queries and embedders.
 
+use super::index::Index;
+use super::top::{Ordered, Top};
+use crate::vectors::{Scores, UnitKey, VectorStore};
+
 /// How close units are to a query, in quarters of a standard deviation from the mean of all.
+pub(super) trait Closeness {
+    /// How close a unit is; `None` without a vector.
+    fn of(&self, index: &Index, document: u32) -> Option<f32>;
+
+    /// Hands the closest units to `take`: at most `most` of those in scope, none farther than the
+    /// mean.
+    fn each(
+        &self,
+        index: &Index,
+        most: usize,
+        in_scope: &dyn Fn(u32) -> bool,
+        take: &mut dyn FnMut(u32),
+    );
+}
+
+/// From a cosine to how far it is above the mean.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Meaning<'a> {
-    cosines: &'a [f32],
+struct Scale {
     mean: f32,
     /// Four standard deviations.
     unit: f32,
 }
 
-impl<'a> Meaning<'a> {
+impl Scale {
+    fn new(mean: f32, deviation: f32, count: usize) -> Self {
+        // As if there were a few more, as usual ones are: else two units would have no scale.
+        let (count, prior) = (count as f32, PRIOR_UNITS);
+        let square = count * deviation * deviation + prior * PRIOR_DEVIATION * PRIOR_DEVIATION;
+        Self { mean, unit: 4.0 * (square / (count + prior)).max(1e-6).sqrt() }
+    }
+
+    fn of(self, cosine: f32) -> f32 {
+        (cosine - self.mean) / self.unit
+    }
+}
+
+/// What a small store is assumed to hold beside what it holds.
+const PRIOR_UNITS: f32 = 8.0;
+const PRIOR_DEVIATION: f32 = 0.12;
+
+/// Cosines by the number of the document.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cosines<'a> {
+    cosines: &'a [f32],
+    scale: Scale,
+}
+
+impl<'a> Cosines<'a> {
     /// `None` where there isn't a single vector.
     pub(super) fn of(cosines: &'a [f32]) -> Option<Self> {
-        let (mut sum, mut squares, mut count) = (0.0_f64, 0.0_f64, 0_u32);
+        let (mut sum, mut squares, mut count) = (0.0_f64, 0.0_f64, 0_usize);
         for cosine in cosines.iter().copied().filter(|cosine| cosine.is_finite()) {
             let cosine = f64::from(cosine);
             (sum, squares, count) = (sum + cosine, squares + cosine * cosine, count + 1);
@@ -20,37 +63,70 @@ impl<'a> Meaning<'a> {
         if count == 0 {
             return None;
         }
-        let (count, prior) = (f64::from(count), f64::from(PRIOR_UNITS));
-        let mean = sum / count;
-        // As if there were a few more, as usual ones are: else two units would have no scale.
-        let square = (squares - sum * mean + prior * PRIOR_DEVIATION.powi(2)) / (count + prior);
-        let deviation = square.max(1e-6).sqrt();
-        Some(Self { cosines, mean: mean as f32, unit: 4.0 * deviation as f32 })
-    }
-
-    /// How close a unit is; 0, as the mean, without a vector.
-    pub(super) fn of_unit(&self, document: u32) -> f32 {
-        let cosine = self.cosines.get(document as usize).copied();
-        cosine.filter(|cosine| cosine.is_finite()).map_or(0.0, |cosine| self.scaled(cosine))
-    }
-
-    /// Hands every unit that has a vector and is closer than the mean to `take`.
-    pub(super) fn each(&self, mut take: impl FnMut(u32, f32)) {
-        for (document, cosine) in (0..).zip(self.cosines) {
-            if *cosine > self.mean {
-                take(document, self.scaled(*cosine));
-            }
-        }
-    }
-
-    fn scaled(&self, cosine: f32) -> f32 {
-        (cosine - self.mean) / self.unit
+        let mean = sum / count as f64;
+        let deviation = (squares / count as f64 - mean * mean).max(0.0).sqrt();
+        Some(Self { cosines, scale: Scale::new(mean as f32, deviation as f32, count) })
     }
 }
 
-/// What a small store is assumed to hold beside what it holds.
-const PRIOR_UNITS: u32 = 8;
-const PRIOR_DEVIATION: f64 = 0.12;
+impl Closeness for Cosines<'_> {
+    fn of(&self, _: &Index, document: u32) -> Option<f32> {
+        let cosine = self.cosines.get(document as usize).copied();
+        cosine.filter(|cosine| cosine.is_finite()).map(|cosine| self.scale.of(cosine))
+    }
+
+    fn each(
+        &self,
+        _: &Index,
+        most: usize,
+        in_scope: &dyn Fn(u32) -> bool,
+        take: &mut dyn FnMut(u32),
+    ) {
+        let mut top = Top::new(most);
+        for (document, cosine) in (0..).zip(self.cosines) {
+            if *cosine > self.scale.mean && in_scope(document) {
+                top.offer((Ordered(*cosine), document));
+            }
+        }
+        top.into_vec().into_iter().for_each(|(_, document)| take(document));
+    }
+}
+
+/// What the vectors of a store say.
+pub(super) struct Stored<'a> {
+    vectors: &'a VectorStore,
+    scores: &'a Scores,
+    scale: Scale,
+}
+
+impl<'a> Stored<'a> {
+    pub(super) fn new(vectors: &'a VectorStore, scores: &'a Scores) -> Self {
+        let scale = Scale::new(scores.mean, scores.deviation, vectors.len());
+        Self { vectors, scores, scale }
+    }
+
+    fn cosine(&self, key: UnitKey) -> Option<f32> {
+        self.scores.cosine(self.vectors.slot(key)?)
+    }
+}
+
+impl Closeness for Stored<'_> {
+    fn of(&self, index: &Index, document: u32) -> Option<f32> {
+        self.cosine(index.key(document)?).map(|cosine| self.scale.of(cosine))
+    }
+
+    fn each(
+        &self,
+        index: &Index,
+        most: usize,
+        in_scope: &dyn Fn(u32) -> bool,
+        take: &mut dyn FnMut(u32),
+    ) {
+        let close = self.scores.top.iter().filter(|hit| hit.cosine > self.scale.mean);
+        let documents = close.filter_map(|hit| index.document(hit.key));
+        documents.filter(|document| in_scope(*document)).take(most).for_each(take);
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -60,20 +136,24 @@ mod tests {
     fn the_scale_does_not_depend_on_the_embedder() {
         let cosines: Vec<f32> = (0..1000).map(|unit| (unit as f32).sin() * 0.1).collect();
         let other: Vec<f32> = cosines.iter().map(|cosine| 0.8 + cosine / 4.0).collect();
-        let (one, other) = (Meaning::of(&cosines).unwrap(), Meaning::of(&other).unwrap());
+        let (one, other) = (Cosines::of(&cosines).unwrap(), Cosines::of(&other).unwrap());
+        let index = Index::default();
         for unit in 0..1000 {
-            assert!((one.of_unit(unit) - other.of_unit(unit)).abs() < 0.1, "{unit}");
+            let pair = one.of(&index, unit).zip(other.of(&index, unit));
+            assert!(pair.is_some_and(|(one, other)| (one - other).abs() < 0.05), "{unit}");
         }
     }
 
     #[test]
     fn a_unit_without_a_vector_is_neither_close_nor_far() {
-        let meaning = Meaning::of(&[0.9, f32::NAN, 0.1]).unwrap();
-        assert_eq!((meaning.of_unit(1), meaning.of_unit(7)), (0.0, 0.0));
-        assert!(meaning.of_unit(0) > 0.0);
-        let mut close = Vec::new();
-        meaning.each(|unit, _| close.push(unit));
-        assert_eq!(close, [0]);
-        assert!(Meaning::of(&[f32::NAN]).is_none() && Meaning::of(&[]).is_none());
+        let index = Index::default();
+        let cosines = [0.9, f32::NAN, 0.1];
+        let close = Cosines::of(&cosines).unwrap();
+        assert_eq!((close.of(&index, 1), close.of(&index, 7)), (None, None));
+        assert!(close.of(&index, 0) > Some(0.0));
+        let mut found = Vec::new();
+        close.each(&index, 9, &|_| true, &mut |unit| found.push(unit));
+        assert_eq!(found, [0]);
+        assert!(Cosines::of(&[f32::NAN]).is_none() && Cosines::of(&[]).is_none());
     }
 }

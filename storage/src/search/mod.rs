@@ -28,6 +28,7 @@ mod candidates;
 pub(crate) mod dates;
 mod derived;
 mod excerpt;
+mod filter;
 mod find;
 mod index;
 mod meaning;
@@ -39,9 +40,12 @@ mod score;
 mod top;
 mod unit;
 
-pub(crate) use derived::Derived;
-pub use find::{Found, Hit, Source};
+pub(crate) use derived::{Change, Derived};
+pub use find::{Found, Hit, Kind, Search, Source};
 pub use index::Index;
 pub use names::without_names;
-pub use rank::{FEATURES, Features, LEXICAL, NAMES, WEIGHTS, WEIGHTS_WITH_VECTORS, blend};
+pub use rank::{
+    FEATURES, Features, LEXICAL, NAMES, UNLIKELY, UNLIKELY_WITH_VECTORS, WEIGHTS,
+    WEIGHTS_WITH_VECTORS, blend,
+};
 pub use unit::{Ask, Ranked, Speaker, Unit};

@@ -95,6 +95,26 @@ impl Names {
         Some(number)
     }
 
+    /// The speaker of a folded name.
+    pub(super) fn find(&self, name: &str) -> Option<u16> {
+        match name {
+            "user" => Some(USER),
+            "assistant" => Some(ASSISTANT),
+            _ => {
+                let is = |known: &Known| {
+                    known.words.iter().map(String::as_str).eq(name.split_whitespace())
+                };
+                let at = self.speakers.iter().skip(2).position(is)?;
+                u16::try_from(at + 2).ok()
+            }
+        }
+    }
+
+    /// Names of those who have any, folded.
+    pub(super) fn all(&self) -> impl Iterator<Item = String> {
+        self.speakers.iter().filter(|known| known.units > 0).map(|known| known.words.join(" "))
+    }
+
     /// There is one more unit by a speaker.
     pub(super) fn spoke(&mut self, speaker: u16) {
         if let Some(known) = self.speakers.get_mut(usize::from(speaker)) {
@@ -153,7 +173,7 @@ mod tests {
             let number = known.number(Speaker::Named(name)).unwrap();
             known.spoke(number);
         }
-        known.named(&Query::new(query, &[Language::English]))
+        known.named(&Query::new(query, &[Language::English], None))
     }
 
     #[test]
@@ -172,7 +192,7 @@ mod tests {
         let mut names = Names::default();
         let ada = names.number(Speaker::Named("Ada")).unwrap();
         names.spoke(ada);
-        let query = Query::new("Ada", &[]);
+        let query = Query::new("Ada", &[], None);
         assert_eq!(names.named(&query), Some(ada));
         names.left(ada);
         assert_eq!(names.named(&query), None);

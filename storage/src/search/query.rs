@@ -1,6 +1,6 @@
 //! What a query asks for. Any text is a query: it has no syntax.
 
-use super::dates::{Asked, asks_when};
+use super::dates::{Asked, asks_when, is_date_word};
 use crate::text::{Kind, Language, depends_on_language, fold, is_common, terms, tokens};
 
 /// A query, taken apart.
@@ -8,19 +8,20 @@ use crate::text::{Kind, Language, depends_on_language, fold, is_common, terms, t
 pub(super) struct Query {
     /// Each word with the terms it may be indexed under.
     pub(super) words: Vec<Vec<String>>,
-    /// Each of these as it is, folded.
+    /// Each of these as it is, folded; empty for what is to be found letter by letter, whose words
+    /// are there as well.
     pub(super) spelt: Vec<String>,
     /// Its words as they are, folded, common ones too.
     pub(super) folded: Vec<String>,
     /// It wants to know a time.
     pub(super) asks_when: bool,
-    /// The date it names.
+    /// The time it names.
     pub(super) asked: Asked,
 }
 
 impl Query {
-    /// Reads `text`, for an index of texts in `languages`.
-    pub(super) fn new(text: &str, languages: &[Language]) -> Self {
+    /// Reads `text`, for an index of texts in `languages`, as asked at `now`.
+    pub(super) fn new(text: &str, languages: &[Language], now: Option<i64>) -> Self {
         let text = &text[..text.floor_char_boundary(QUERY_BYTES)];
         let mut query = Self::default();
         let spoken = Language::detect(text);
@@ -44,11 +45,19 @@ impl Query {
             }
             if !word.is_empty() && !query.words.contains(&word) {
                 query.words.push(word);
-                query.spelt.push(fold(token.text).into_owned());
+                let exact = token.kind == Kind::Exact;
+                query.spelt.push(if exact { String::new() } else { fold(token.text).into_owned() });
             }
         });
         query.asks_when = asks_when(&query.folded);
-        query.asked = Asked::of(&query.folded);
+        query.asked = Asked::of(&query.folded, now);
+        if query.asked.is_bound() {
+            let kept: Vec<bool> = query.spelt.iter().map(|word| !is_date_word(word)).collect();
+            let mut keep = kept.iter();
+            query.words.retain(|_| keep.next() == Some(&true));
+            let mut keep = kept.iter();
+            query.spelt.retain(|_| keep.next() == Some(&true));
+        }
         query
     }
 

@@ -1,6 +1,6 @@
 //! The best few of many, in a heap that never grows beyond them.
 
-use std::cmp::Reverse;
+use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// Keeps the `k` greatest of what it is offered.
@@ -30,6 +30,24 @@ impl<T: Ord> Top<T> {
     /// What was kept, the greatest first.
     pub(super) fn into_vec(self) -> Vec<T> {
         self.heap.into_sorted_vec().into_iter().map(|Reverse(item)| item).collect()
+    }
+}
+
+/// A number in its total order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ordered(pub(super) f32);
+
+impl Eq for Ordered {}
+
+impl Ord for Ordered {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl PartialOrd for Ordered {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 

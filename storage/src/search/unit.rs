@@ -44,29 +44,40 @@ pub struct Ask<'a> {
     /// of the unit ([`Index::add`](super::Index::add) gives it); NaN, or nothing beyond the end of
     /// the slice, for a unit without a vector.
     pub cosines: Option<&'a [f32]>,
+    /// When it is asked, in milliseconds since 1970: what "yesterday" is counted from.
+    pub now: Option<i64>,
 }
 
 impl<'a> Ask<'a> {
     /// Asks all sessions by words alone.
     pub const fn new(query: &'a str, k: usize) -> Self {
-        Self { query, session: None, k, cosines: None }
+        Self { query, session: None, k, cosines: None, now: None }
     }
 }
 
 /// A unit found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranked {
-    /// Its session, by number.
+    /// Its session, by number; that of a fact is the one it was said in, and 0 when there is none.
     pub session: u64,
-    /// Its turn.
+    /// Its turn there.
     pub turn: u64,
+    /// The number of the fact that it is, if it is one.
+    pub fact: Option<u64>,
     /// Its speaker, counted in the order of appearance; the user is 0, the assistant 1.
     pub speaker: u16,
-    /// When it was said.
+    /// When it was said; from when on a fact is true.
     pub at_ms: Option<i64>,
-    /// What it is worth for the query.
+    /// How likely it answers, 0 to 1: the logistic function of the sum of `parts`.
+    pub relevance: f32,
+    /// How fresh a fact is, 0 to 1: .5 for what has no age.
+    pub recency: f32,
+    /// How much a fact matters, 0 to 1: .5 for a message.
+    pub importance: f32,
+    /// What it is worth: `relevance`, by which a message is ranked alone; that of a fact times
+    /// .75 + .25 `recency` + .25 `importance`.
     pub score: f32,
-    /// What that is made of, each feature times its weight.
+    /// What relevance is made of, each feature times its weight.
     pub parts: Features,
 }
 
@@ -75,7 +86,9 @@ impl Eq for Ranked {}
 impl Ord for Ranked {
     /// By score, then by age, the newest last; at the end by what never changes.
     fn cmp(&self, other: &Self) -> Ordering {
-        let rest = |ranked: &Self| (ranked.at_ms, ranked.session, ranked.turn, ranked.speaker);
+        let rest = |ranked: &Self| {
+            (ranked.at_ms, ranked.fact, ranked.session, ranked.turn, ranked.speaker)
+        };
         self.score.total_cmp(&other.score).then_with(|| rest(self).cmp(&rest(other)))
     }
 }

@@ -25,6 +25,8 @@ mod operations;
 mod read_only;
 mod rewrite;
 mod search;
+mod search_facts;
+mod search_threads;
 mod vectors;
 mod vectors_crash;
 mod vectors_store;

@@ -59,12 +59,12 @@ fn tell(found: &Found, explain: bool) -> Result<(), Box<dyn Error>> {
 /// A hit on the wire.
 #[derive(Serialize)]
 struct Listed<'a> {
-    id: String,
+    id: &'a str,
     text: &'a str,
     score: f64,
-    source: &'static str,
-    session: &'a str,
-    turn: u64,
+    source: &'a str,
+    session: Option<&'a str>,
+    turn: Option<u64>,
     valid_at: Option<String>,
     valid_to: Option<String>,
     parts: BTreeMap<&'static str, f64>,
@@ -79,43 +79,58 @@ struct Searched<'a> {
 
 impl<'a> From<&'a Hit> for Listed<'a> {
     fn from(hit: &'a Hit) -> Self {
-        let (session, source) = (hit.session.as_str(), hit.source.as_str());
         Self {
-            id: format!("{session}/{}/{source}", hit.turn),
+            id: &hit.id,
             text: &hit.text,
             score: rounded(hit.score),
-            source,
-            session,
+            source: &hit.source,
+            session: hit.session.as_ref().map(SessionId::as_str),
             turn: hit.turn,
             valid_at: hit.at_ms.map(when),
-            // A message stays said.
-            valid_to: None,
-            parts: parts(hit).collect(),
+            valid_to: hit.valid_to.map(when),
+            parts: parts(hit).chain(factors(hit)).collect(),
         }
     }
 }
 
 fn for_people(hit: &Hit, number: usize, explain: bool) -> String {
     let at = hit.at_ms.map_or_else(|| "at an unknown time".to_owned(), when);
-    let (session, turn, source) = (&hit.session, hit.turn, hit.source.as_str());
+    let place = match (&hit.session, hit.turn) {
+        (Some(session), Some(turn)) => format!("{session}, turn {turn}"),
+        _ => hit.id.clone(),
+    };
+    let source = &hit.source;
     let before = if hit.cut_before { "..." } else { "" };
     let after = if hit.cut_after { "..." } else { "" };
     // A message on one line, whatever was in it.
     let text: Vec<_> = hit.text.split_whitespace().collect();
     let text = text.join(" ");
     let score = hit.score;
-    let mut lines = format!("{number}. {session}, turn {turn}, {source}, {at} ({score:.2})\n");
+    let mut lines = format!("{number}. {place}, {source}, {at} ({score:.2})\n");
     lines.push_str(&format!("   {before}{text}{after}"));
     if explain {
         let parts = parts(hit).filter(|(_, part)| *part != 0.0);
         let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part:.2}")).collect();
         lines.push_str(&format!("\n   = {}", parts.join(" + ")));
+        let factors: Vec<_> =
+            factors(hit).map(|(name, factor)| format!("{name} {factor:.2}")).collect();
+        lines.push_str(&format!("\n   : {}", factors.join(", ")));
     }
     lines
 }
 
 fn parts(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
     NAMES.iter().zip(hit.parts).map(|(name, part)| (*name, rounded(part)))
+}
+
+/// What the score is made of.
+fn factors(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
+    let factors = [
+        ("relevance", hit.relevance),
+        ("recency", hit.recency),
+        ("importance", hit.importance),
+    ];
+    factors.into_iter().map(|(name, factor)| (name, rounded(factor)))
 }
 
 /// To four places: what is beyond them says nothing.

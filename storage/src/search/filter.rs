@@ -1,0 +1,58 @@
+//! What a search may find at all: decided before anything is ranked or cut.
+
+use super::find::Kind;
+use super::index::{Entry, Index};
+use crate::text::fold;
+
+/// Which units are looked at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Filter {
+    /// In this session; a fact that was said there.
+    pub(super) session: Option<u64>,
+    /// By this speaker, by number.
+    pub(super) speaker: Option<u16>,
+    /// Of one of these kinds; of any where there are none.
+    pub(super) kinds: Vec<Kind>,
+    /// Said by then; a fact that was true then.
+    pub(super) as_of: Option<i64>,
+    /// Facts that were replaced, too.
+    pub(super) replaced: bool,
+}
+
+impl Filter {
+    /// Lets pass what `source` said, by its name; false when nobody of that name said anything.
+    pub(super) fn only(&mut self, index: &Index, source: &str) -> bool {
+        self.speaker = index.names.find(&fold(source));
+        self.speaker.is_some()
+    }
+
+    /// Whether every unit passes but facts that were replaced.
+    pub(super) fn is_open(&self) -> bool {
+        self.session.is_none()
+            && self.speaker.is_none()
+            && self.kinds.is_empty()
+            && self.as_of.is_none()
+    }
+
+    pub(super) fn passes(&self, index: &Index, unit: &Entry) -> bool {
+        let fact = index.fact_of(unit);
+        let session = match fact {
+            Some(fact) => fact.session,
+            None => index.session_of(unit),
+        };
+        let kind = fact.map_or(Kind::Message, |fact| Kind::Fact(fact.kind));
+        let in_time = match (self.as_of, fact) {
+            (Some(then), Some(fact)) => {
+                unit.at_ms().is_some_and(|at| at <= then)
+                    && fact.valid_to.is_none_or(|end| then < end)
+            }
+            (Some(then), None) => unit.at_ms().is_some_and(|at| at <= then),
+            (None, Some(fact)) => fact.latest || self.replaced,
+            (None, None) => true,
+        };
+        in_time
+            && (self.session.is_none() || session == self.session)
+            && self.speaker.is_none_or(|speaker| unit.speaker == speaker)
+            && (self.kinds.is_empty() || self.kinds.contains(&kind))
+    }
+}
