@@ -71,7 +71,9 @@
 //! `unicode-segmentation` (where words begin and end), `unicode-normalization` (accents and widths
 //! folded), `rust-stemmers` (Snowball, so that "bees" finds "bee"), `whatlang` (which language,
 //! where common words don't tell). For [`vectors`] on two more: `half` (half-precision numbers), and
-//! `zerocopy` (int8 rows read where they lie, without unsafe code of ours).
+//! `zerocopy` (int8 rows read where they lie, without unsafe code of ours). `postcard` writes the
+//! journal's frames and bundles, `serde_json` exports as JSON Lines: what people read elsewhere mustn't
+//! depend on how well we escape.
 //!
 //! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
 //! pages, and what waits in the journal on top. A write syncs once and writes one block of 4 KiB, as

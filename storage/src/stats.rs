@@ -8,6 +8,7 @@ use redb::{
 use crate::error::{Fault, ReadError};
 use crate::facts::record::FactRecord;
 use crate::facts::table::{ENTITIES, FACTS, LINKS, last_id};
+use crate::forget::table::ERASURES;
 use crate::open::contain;
 use crate::part::Part;
 use crate::store::Store;
@@ -29,6 +30,12 @@ pub struct Stats {
     pub entities: u64,
     /// Links between facts and entities.
     pub links: u64,
+    /// Times that something was forgotten.
+    pub erasures: u64,
+    /// Vectors of the embedder that is set.
+    pub vectors: u64,
+    /// The embedder's fingerprint.
+    pub embedder: Option<[u8; 32]>,
     /// Writes that wait in the journal.
     pub pending: u64,
     /// Bytes of each file that is there.
@@ -69,6 +76,10 @@ impl Store {
             self.reading(|open| Ok(Ok((open.database.begin_read()?, open.journal.pending()))))?;
         let mut stats = contain(|| count(&transaction))?;
         stats.pending = pending;
+        if let Some((embedder, vectors)) = self.embedded() {
+            stats.embedder = Some(embedder);
+            stats.vectors = u64::try_from(vectors).unwrap_or(u64::MAX);
+        }
         for part in Part::ALL {
             let len = self.part_len(part).map_err(ReadError::Medium)?;
             stats.bytes.extend(len.map(|len| (part, len)));
@@ -86,6 +97,7 @@ fn count(transaction: &ReadTransaction) -> Result<Stats, Fault> {
         entities: rows(transaction, ENTITIES)?,
         // Each has a row for each of its ends.
         links: rows(transaction, LINKS)? / 2,
+        erasures: rows(transaction, ERASURES)?,
         ..Stats::default()
     })
 }

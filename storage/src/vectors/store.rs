@@ -11,11 +11,13 @@ use redb::{ReadTransaction, ReadableDatabase as _};
 
 use super::{Rotation, Side, Spec, UnitKey, VectorError, VectorStore};
 use crate::error::{Fault, ReadError};
+use crate::facts::read::open as if_there;
+use crate::facts::table::FACTS;
 use crate::open::contain;
 use crate::part::{Media, Part};
 use crate::record::{ReplyRecord, TurnRecord};
 use crate::store::Store;
-use crate::table::{REPLIES, TURNS, TurnKey, seq_of, session_of};
+use crate::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
 
 /// The vectors of a store: none before there is an embedder, or something to erase.
 #[derive(Debug, Default)]
@@ -85,6 +87,49 @@ impl Store {
     /// nor readers of records wait for it, but `f` mustn't use the store.
     pub fn with_vectors<R>(&self, f: impl FnOnce(&VectorStore) -> R) -> Option<R> {
         self.vectors.read().as_ref().filter(|vectors| vectors.spec.is_some()).map(f)
+    }
+
+    /// Which embedder makes vectors now and how many there are of it, if there is one.
+    pub(crate) fn embedded(&self) -> Option<([u8; 32], usize)> {
+        let vectors = self.vectors.read();
+        let vectors = vectors.as_ref()?;
+        vectors.spec.as_ref().map(|spec| (spec.fingerprint, vectors.len()))
+    }
+
+    /// Units whose vector isn't what was written, or that there is no record of, and how many were
+    /// looked at; `None` without an embedder.
+    pub(crate) fn wrong_vectors(&self) -> Result<Option<(Vec<UnitKey>, usize)>, VectorError> {
+        let vectors = self.vectors.read();
+        let Some(vectors) = vectors.as_ref().filter(|vectors| vectors.spec.is_some()) else {
+            return Ok(None);
+        };
+        let mut wrong = vectors.damaged()?;
+        // Taken under the vectors' lock: whoever removes a record removes its vector before.
+        let unread = |error: ReadError| VectorError::Records(error.to_string());
+        let records = self.reading(|open| Ok(Ok(open.database.begin_read()?))).map_err(unread)?;
+        let orphans = contain(|| {
+            let (turns, replies) = (records.open_table(TURNS)?, records.open_table(REPLIES)?);
+            let facts = if_there(&records, FACTS)?;
+            let mut orphans = Vec::new();
+            for key in vectors.keys() {
+                let is_there = match key {
+                    UnitKey::Words { session, turn } => {
+                        turns.get(&turn_key(session, turn))?.is_some()
+                    }
+                    UnitKey::Reply { session, turn } => {
+                        replies.get(&turn_key(session, turn))?.is_some()
+                    }
+                    UnitKey::Fact { id } => match &facts {
+                        Some(facts) => facts.get(&id.to_be_bytes())?.is_some(),
+                        None => false,
+                    },
+                };
+                orphans.extend((!is_there).then_some(key));
+            }
+            Ok(orphans)
+        });
+        wrong.extend(orphans.map_err(|fault| unread(fault.into()))?);
+        Ok(Some((wrong, vectors.len())))
     }
 
     /// Up to `limit` units that have no vector of the embedder yet, with the text to embed: first
@@ -176,11 +221,11 @@ impl Store {
         let found = match key {
             UnitKey::Words { session, turn } => self.reading(|open| {
                 let turns = open.database.begin_read()?.open_table(TURNS)?;
-                Ok(Ok(turns.get(&crate::table::turn_key(session, turn))?.is_some()))
+                Ok(Ok(turns.get(&turn_key(session, turn))?.is_some()))
             }),
             UnitKey::Reply { session, turn } => self.reading(|open| {
                 let replies = open.database.begin_read()?.open_table(REPLIES)?;
-                Ok(Ok(replies.get(&crate::table::turn_key(session, turn))?.is_some()))
+                Ok(Ok(replies.get(&turn_key(session, turn))?.is_some()))
             }),
             UnitKey::Fact { id } => self.fact(crate::FactId(id)).map(|fact| fact.is_some()),
         };

@@ -17,8 +17,11 @@ use redb::{ReadTransaction, ReadableDatabase as _};
 
 use crate::backend::Link;
 use crate::error::{Fault, PAGE, ReadError};
+use crate::facts::record::fact_name;
 use crate::open::{Open, contain, explain};
+use crate::record::turn_name;
 use crate::store::Store;
+use crate::vectors::{UnitKey, VectorError};
 use report::Advice;
 
 pub use report::{Checked, Problem, Report};
@@ -62,7 +65,34 @@ impl Store {
         for (name, check) in conversations.into_iter().chain(OF_FACTS) {
             self.section(name, check, &mut report)?;
         }
+        self.vectors(&mut report)?;
         Ok(report)
+    }
+
+    fn vectors(&self, report: &mut Report) -> Result<(), ReadError> {
+        match self.wrong_vectors() {
+            Ok(None) => {}
+            Ok(Some((wrong, looked_at))) => {
+                report.checked.vectors = u64::try_from(looked_at).unwrap_or(u64::MAX);
+                for unit in wrong {
+                    let of = match unit {
+                        UnitKey::Words { session, turn } => turn_name(session, turn),
+                        UnitKey::Reply { session, turn } => {
+                            format!("reply to {}", turn_name(session, turn))
+                        }
+                        UnitKey::Fact { id } => fact_name(id),
+                    };
+                    report.add("vector", of, Advice::Vectors);
+                }
+            }
+            Err(VectorError::Medium(error)) if error != MediumError::OutOfRange => {
+                return Err(ReadError::Medium(error));
+            }
+            Err(error) => {
+                report.add("vectors (can't be read)", error.to_string(), Advice::Vectors);
+            }
+        }
+        Ok(())
     }
 
     fn files(&self, report: &mut Report) -> Result<(), ReadError> {

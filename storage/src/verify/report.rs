@@ -46,6 +46,8 @@ pub struct Checked {
     pub pending: u64,
     /// Messages whose words were looked for in the index of the search; 0 before the first search.
     pub indexed: u64,
+    /// Vectors of the embedder that is set.
+    pub vectors: u64,
 }
 
 impl Report {
@@ -80,12 +82,17 @@ pub(super) enum Advice {
     Restore,
     /// A session as a whole.
     Session,
+    /// A vector, which can be made again.
+    Vectors,
 }
 
 impl Advice {
     const fn text(self) -> &'static str {
         match self {
             Self::Restore => "copy the store, check the disk, restore a backup",
+            Self::Vectors => {
+                "it is made again in idle time; where that goes on, delete the files `.i8` and `.f16`"
+            }
             Self::Session => {
                 "copy the store, check the disk, restore a backup, or delete the session"
             }

@@ -239,3 +239,47 @@ fn a_rotation_is_learned_beside_searches() {
     assert_eq!(store.with_vectors(|all| all.damaged()), Some(Ok(Vec::new())));
     assert_eq!(store.tend_vectors(), Ok(false));
 }
+
+#[test]
+fn vectors_are_counted_and_checked_against_records() {
+    let data = tempfile::tempdir().unwrap();
+    let store = open(data.path());
+    for text in ["The bees have swarmed.", "Where to?", "Into the pear tree."] {
+        store.accept(&id("garden"), text, AT).unwrap();
+    }
+    answer(&store, "garden", 1, "Oh.");
+    store.add_fact(&NewFact { text: "Ada keeps bees.", ..NewFact::default() }, AT).unwrap();
+    assert_eq!((store.stats().unwrap().vectors, store.stats().unwrap().embedder), (0, None));
+    set(&store, 7);
+    let made = embed_all(&store) as u64;
+    let stats = store.stats().unwrap();
+    assert_eq!((made, stats.vectors, stats.embedder), (5, 5, Some([7; 32])));
+    let report = store.verify().unwrap();
+    assert_eq!((report.checked.vectors, &*report.problems), (5, &[][..]));
+
+    let records = store.path().unwrap().to_owned();
+    let whole = records.with_extension("f16");
+    let mut bytes = std::fs::read(&whole).unwrap();
+    let end = bytes.len();
+    bytes[end - 3] ^= 0x10;
+    std::fs::write(&whole, &bytes).unwrap();
+    let problems = store.verify().unwrap().problems;
+    assert!(problems.iter().all(|problem| problem.what == "vector"), "{problems:?}");
+    assert!(problems.len() == 1 && problems[0].advice.contains("made again"), "{problems:?}");
+    bytes[end - 3] ^= 0x10;
+    std::fs::write(&whole, &bytes).unwrap();
+
+    // Records of another moment, without the last of them: vectors that belong to nothing.
+    let image = garret_hal::media::RamMedium::new();
+    store.backup(Box::new(image.clone())).unwrap();
+    store.accept(&id("garden"), "It rains.", AT).unwrap();
+    assert_eq!(embed_all(&store), 1);
+    drop(store);
+    std::fs::remove_file(records.with_extension("log")).unwrap();
+    std::fs::write(&records, image.snapshot()).unwrap();
+    let store = open(data.path());
+    set(&store, 7);
+    let problems = store.verify().unwrap().problems;
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].key, "turn 4 of session number 1");
+}
