@@ -16,7 +16,7 @@ use redb::{ReadTransaction, ReadableTable as _};
 use super::index::Index;
 use super::unit::{Speaker, Unit};
 use crate::error::Fault;
-use crate::facts::{self, FactId};
+use crate::facts::{self, Fact, FactId};
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};
 use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 
@@ -154,18 +154,13 @@ impl Kept {
                 kept.answered(number, seq_of(key.value()), bytes.value())?;
             }
         }
-        let mut usage = Ok(());
+        let mut done = Ok(());
         facts::for_each(transaction, |fact| {
-            let last_access = match spared(facts::usage(transaction, fact.id)) {
-                Ok(usage) => usage.and_then(|usage| usage.last_ms),
-                Err(fault) => {
-                    usage = Err(fault);
-                    None
-                }
-            };
-            kept.index.put_fact(&fact.to_fact(), last_access);
+            if done.is_ok() {
+                done = kept.put_fact(transaction, &fact.to_fact());
+            }
         })?;
-        usage?;
+        done?;
         Ok(kept)
     }
 
@@ -202,15 +197,23 @@ impl Kept {
                     self.names.remove(&number);
                 }
                 Change::Fact(id) => match spared(facts::fact(transaction, id))?.flatten() {
-                    Some(fact) => {
-                        let usage = spared(facts::usage(transaction, id))?;
-                        self.index.put_fact(&fact, usage.and_then(|usage| usage.last_ms));
-                    }
+                    Some(fact) => self.put_fact(transaction, &fact)?,
                     None => gone.push(id.0),
                 },
             }
         }
         self.index.remove_facts(&gone);
+        Ok(())
+    }
+
+    fn put_fact(&mut self, transaction: &ReadTransaction, fact: &Fact) -> Result<(), Fault> {
+        let usage = spared(facts::usage(transaction, fact.id))?;
+        let subject = match fact.subject {
+            Some(subject) => spared(facts::entity(transaction, subject))?.flatten(),
+            None => None,
+        };
+        let subject = subject.as_ref().map(|subject| &*subject.name);
+        self.index.put_fact(fact, subject, usage.and_then(|usage| usage.last_ms));
         Ok(())
     }
 

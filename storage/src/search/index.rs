@@ -148,13 +148,19 @@ impl Index {
         Some((document, read.length))
     }
 
-    /// Adds a fact, or takes over what changed of one that is there: all but its text.
-    pub(crate) fn put_fact(&mut self, fact: &Fact, last_access: Option<i64>) {
+    /// Adds a fact, or takes over what changed of one that is there: all but its text. It is found
+    /// by the name of its subject as well.
+    pub(crate) fn put_fact(
+        &mut self,
+        fact: &Fact,
+        subject: Option<&str>,
+        last_access: Option<i64>,
+    ) {
         let place = match self.by_fact.get(&fact.id.0) {
             Some(place) => *place,
             None => {
                 let place = self.facts.len() as u32;
-                let Some(document) = self.add_fact(fact, place) else { return };
+                let Some(document) = self.add_fact(fact, subject, place) else { return };
                 self.by_fact.insert(fact.id.0, place);
                 self.facts.push(FactEntry {
                     document,
@@ -177,20 +183,22 @@ impl Index {
         }
     }
 
-    fn add_fact(&mut self, fact: &Fact, place: u32) -> Option<u32> {
+    fn add_fact(&mut self, fact: &Fact, subject: Option<&str>, place: u32) -> Option<u32> {
         let speaker = match &fact.source {
             FactSource::User => Speaker::User,
             FactSource::Assistant => Speaker::Assistant,
             other => Speaker::Named(other.as_str()),
         };
         let number = self.names.number(speaker)?;
-        // A name that isn't in the text doesn't belong to it.
+        let named = subject.filter(|name| *name != "user" && !fact.text.contains(*name));
+        let text = named.map(|name| format!("{name}: {}", fact.text));
+        // Who said it isn't what it is about.
         let unit = Unit {
             session: 0,
             turn: fact.turn.unwrap_or(0),
             speaker: Speaker::User,
             at_ms: Some(fact.valid_at),
-            text: &fact.text,
+            text: text.as_deref().unwrap_or(&fact.text),
         };
         self.put(&unit, number, (NO_SESSION, place)).map(|(document, _)| document)
     }

@@ -2,6 +2,8 @@
 //!
 //! Whoever needs both the vectors' lock and the records' takes the vectors' first.
 
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
@@ -15,9 +17,10 @@ use crate::facts::read::open as if_there;
 use crate::facts::table::FACTS;
 use crate::open::contain;
 use crate::part::{Media, Part};
-use crate::record::{ReplyRecord, TurnRecord};
+use crate::record::{ReplyRecord, TurnRecord, speaker};
+use crate::search::without_names;
 use crate::store::Store;
-use crate::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
+use crate::table::{REPLIES, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key};
 
 /// The vectors of a store: none before there is an embedder, or something to erase.
 #[derive(Debug, Default)]
@@ -134,7 +137,8 @@ impl Store {
 
     /// Up to `limit` units that have no vector of the embedder yet, with the text to embed: first
     /// what was said, by session and turn, then replies, then facts. Texts without anything to
-    /// embed, and those that can't be read, aren't among them. Empty without an embedder.
+    /// embed, and those that can't be read, aren't among them; texts of conversations between
+    /// people come without the names of these ([`without_names`]). Empty without an embedder.
     ///
     /// Looking costs some 20 ms for 100,000 units that have theirs, so ask for many at once.
     ///
@@ -161,6 +165,7 @@ impl Store {
                 lacks(UnitKey::Fact { id: fact.id.0 }, &|| Some(fact.text.to_owned()));
             })?;
         }
+        contain(|| strip_names(&transaction, &mut found))?;
         Ok(found)
     }
 
@@ -246,6 +251,43 @@ pub(crate) fn erase_all_but(
         Some(store) => store.remove(&[UnitKey::Fact { id: 0 }]).map(drop),
         None => Ok(()),
     }
+}
+
+/// Takes the names of those who speak in its session out of each text, unless that is all it has.
+fn strip_names(
+    transaction: &ReadTransaction,
+    found: &mut [(UnitKey, String)],
+) -> Result<(), Fault> {
+    let table = transaction.open_table(SPEAKERS)?;
+    let mut names: HashMap<u64, BTreeSet<String>> = HashMap::new();
+    for (key, text) in found {
+        let Some(session) = key.session() else { continue };
+        let names = match names.entry(session) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let (first, last) = (turn_key(session, 0), turn_key(session, u64::MAX));
+                let mut names = BTreeSet::new();
+                for entry in table.range::<&TurnKey>(&first..=&last)? {
+                    let (key, name) = entry?;
+                    // A damaged one is nobody's name.
+                    if let Ok(name) = speaker(session, seq_of(key.value()), name.value())
+                        && !names.contains(name)
+                    {
+                        names.insert(name.to_owned());
+                    }
+                }
+                new.insert(names)
+            }
+        };
+        if names.is_empty() {
+            continue;
+        }
+        let bare = without_names(text, &names.iter().collect::<Vec<_>>());
+        if bare.contains(char::is_alphanumeric) {
+            *text = bare;
+        }
+    }
+    Ok(())
 }
 
 /// Removes what is gone from the files, if there are any.

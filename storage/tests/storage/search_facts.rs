@@ -1,11 +1,15 @@
 //! Facts are found beside messages, at the right moment, and whatever a search leaves out it leaves
 //! out before anything is cut.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
 use garret_core::id::SessionId;
 use garret_core::time::{Confidence, WallTime};
+use garret_core::vector::Scalar;
 use garret_hal::media::RamMedium;
 use garret_storage::search::{Found, Hit, Kind, Search, Speaker};
-use garret_storage::{FactId, FactKind, FactSource, ImportedTurn, NewFact, Origin, Store};
+use garret_storage::{FactId, FactKind, FactSource, ImportedTurn, NewFact, Origin, Part, Store};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -198,6 +202,42 @@ fn of_equal_facts_the_fresher_and_the_weightier_come_first() {
     // Neither helps against what answers better.
     let better = Search { now: hive.now, ..Search::new("Which red hive swarms?", 1) };
     assert_eq!(hit(&store, better).id, old.to_string());
+}
+
+#[test]
+fn a_fact_is_found_by_the_name_of_its_subject() {
+    let store = open(&RamMedium::new());
+    for (subject, text) in [("Ada Byron", "She keeps bees."), ("Charles", "He keeps bees.")] {
+        let fact = NewFact { text, subject: Some(subject), ..NewFact::default() };
+        store.add_fact(&fact, at(MAY_8)).unwrap();
+    }
+    let found = hit(&store, Search::new("What does Ada keep?", 2));
+    assert_eq!(&*found.text, "She keeps bees.");
+    let again = open(&RamMedium::new());
+    assert!(find(&again, Search::new("Charles", 2)).hits.is_empty());
+    assert_eq!(texts(&find(&store, Search::new("Charles", 2))), ["He keeps bees."]);
+}
+
+/// Names draw in whatever addresses somebody, so neither texts nor queries have them when they are
+/// embedded.
+#[test]
+fn what_is_embedded_has_no_names_of_speakers() {
+    let media = Mutex::new(HashMap::<Part, RamMedium>::new());
+    let medium = move |part| media.lock().unwrap().entry(part).or_default().clone();
+    let store = Store::on_media("n", move |part| Ok(Box::new(medium(part)))).unwrap();
+    store.set_embedder([1; 32], 2, Arc::new(Scalar), None).unwrap();
+    let (walk, own) = (id("walk"), id("own"));
+    let turn = |speaker, text| ImportedTurn { session: &walk, speaker, text, at: at(0), id: None };
+    let said = [
+        turn(Speaker::Named("Ada"), "Charles, look at Ada's bees!"),
+        turn(Speaker::Named("Charles"), "Ada!"),
+    ];
+    store.import_turns(&said).unwrap();
+    store.accept(&own, "Ada and Charles went for a walk.", at(0)).unwrap();
+    let texts = store.unembedded(9).unwrap();
+    let texts: Vec<_> = texts.iter().map(|(_, text)| &**text).collect();
+    assert_eq!(texts, [", look at bees!", "Ada!", "Ada and Charles went for a walk."]);
+    assert_eq!(store.without_names("Where did Charles see Ada?").unwrap(), "Where did see ?");
 }
 
 #[test]
