@@ -19,7 +19,7 @@ TOP_LEVEL = {"Cargo.toml", "Cargo.lock", "engine", "llm-local", "storage", "hal"
              "bench", "tests", "README.md", "LICENSE", "CHANGELOG.md"}
 LONGEST = 800
 # Test data may hold any bytes: other scripts, broken UTF-8, old database files.
-DATA = ["*/fixtures/*", "*/testdata/*", "*/proptest-regressions/*"]
+DATA = ["*/fixtures/*", "*/testdata/*", "*.rotation", "*/proptest-regressions/*"]
 # Tests may be long: a table of cases is easier to read in one piece.
 TESTS = ["tests/*", "*/tests/*", "*/tests.rs", "*_tests.rs"]
 

@@ -4,6 +4,8 @@
 //! first token of every turn of a scripted conversation, beside re-sending everything each turn.
 //! `cargo run --release -p garret-bench -- locomo --data DIR` prints how often search finds the
 //! turns that answer a question, and fits the weights of its ranking.
+//! `cargo run --release -p garret-bench -- rotation --embedder GGUF --texts FILE` learns the basis of
+//! an embedder's coarse vectors.
 //! `cargo run --release -p garret-bench -- search --peers` prints how fast memory is found and kept,
 //! beside what people use today.
 //! Results and how they were obtained are in `bench/README.md`.
@@ -12,6 +14,7 @@ mod conditions;
 mod fit;
 mod locomo;
 mod record;
+mod rotation;
 mod script;
 mod search;
 mod statistics;
@@ -35,6 +38,8 @@ enum Measurement {
     Turns(turns::Options),
     /// Questions about long conversations: how often search finds the turns that answer them
     Locomo(locomo::Options),
+    /// The basis of an embedder's coarse vectors, learned from texts
+    Rotation(rotation::Options),
     /// Latency, memory, bytes written and rates of search and storage, beside peers
     Search(search::Options),
     /// A process of `search`'s own
@@ -49,6 +54,7 @@ fn main() -> ExitCode {
     let measured = match Cli::parse().measurement {
         Measurement::Turns(options) => turns::run(&options),
         Measurement::Locomo(options) => locomo::run(&options),
+        Measurement::Rotation(options) => rotation::run(&options),
         Measurement::Search(options) => search::run(&options),
         Measurement::Child { task } => search::run_child(&task),
     };

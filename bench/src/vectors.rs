@@ -64,6 +64,11 @@ impl Vectors {
         pair.map_or(f32::NAN, |(one, other)| one.iter().zip(other).map(|(a, b)| a * b).sum())
     }
 
+    /// The vector of a text that was embedded.
+    pub(crate) fn of_text(&self, text: &str) -> Option<&[f32]> {
+        self.known.get(&self.key(text)).map(Vec::as_slice)
+    }
+
     fn key(&self, text: &str) -> u64 {
         let mut hasher = DefaultHasher::new();
         (&self.model, text).hash(&mut hasher);

@@ -1,5 +1,6 @@
 //! The embedder's port: texts as vectors, on llama.cpp or on a script.
 
+mod rotations;
 mod work;
 
 use std::fmt;

@@ -7,7 +7,7 @@ use garret_core::vector::Kernels;
 use garret_storage::vectors::{UnitKey, VectorError};
 use garret_storage::{ReadError, Store};
 
-use super::{Embed, EmbedFailure};
+use super::{Embed, EmbedFailure, rotations};
 
 /// Says that the vectors of `store` are those of `embedder`; others are no longer found.
 ///
@@ -18,7 +18,9 @@ pub fn attach(
     embedder: &dyn Embed,
     kernels: Arc<dyn Kernels>,
 ) -> Result<(), VectorError> {
-    store.set_embedder(embedder.fingerprint(), embedder.dimensions(), kernels, None)
+    let fingerprint = embedder.fingerprint();
+    let rotation = rotations::known(&fingerprint);
+    store.set_embedder(fingerprint, embedder.dimensions(), kernels, rotation)
 }
 
 /// Gives every unit of `store` that has none a vector, and returns how many it gave. `go_on` is
