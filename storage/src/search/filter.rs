@@ -9,8 +9,8 @@ use crate::text::fold;
 pub(super) struct Filter {
     /// In this session; a fact that was said there.
     pub(super) session: Option<u64>,
-    /// By this speaker, by number.
-    pub(super) speaker: Option<u16>,
+    /// By one of these speakers, by number; by any where there are none.
+    pub(super) speakers: Vec<u16>,
     /// Of one of these kinds; of any where there are none.
     pub(super) kinds: Vec<Kind>,
     /// Said by then; a fact that was true then.
@@ -22,14 +22,14 @@ pub(super) struct Filter {
 impl Filter {
     /// Lets pass what `source` said, by its name; false when nobody of that name said anything.
     pub(super) fn only(&mut self, index: &Index, source: &str) -> bool {
-        self.speaker = index.names.find(&fold(source));
-        self.speaker.is_some()
+        self.speakers = index.names.find(&fold(source));
+        !self.speakers.is_empty()
     }
 
     /// Whether every unit passes but facts that were replaced.
     pub(super) fn is_open(&self) -> bool {
         self.session.is_none()
-            && self.speaker.is_none()
+            && self.speakers.is_empty()
             && self.kinds.is_empty()
             && self.as_of.is_none()
     }
@@ -52,7 +52,7 @@ impl Filter {
         };
         in_time
             && (self.session.is_none() || session == self.session)
-            && self.speaker.is_none_or(|speaker| unit.speaker == speaker)
+            && (self.speakers.is_empty() || self.speakers.contains(&unit.speaker))
             && (self.kinds.is_empty() || self.kinds.contains(&kind))
     }
 }

@@ -95,19 +95,17 @@ impl Names {
         Some(number)
     }
 
-    /// The speaker of a folded name.
-    pub(super) fn find(&self, name: &str) -> Option<u16> {
-        match name {
+    /// The speakers of a folded name. The assistant is two where a turn of its own was imported,
+    /// besides replies.
+    pub(super) fn find(&self, name: &str) -> Vec<u16> {
+        let unnamed = match name {
             "user" => Some(USER),
             "assistant" => Some(ASSISTANT),
-            _ => {
-                let is = |known: &Known| {
-                    known.words.iter().map(String::as_str).eq(name.split_whitespace())
-                };
-                let at = self.speakers.iter().skip(2).position(is)?;
-                u16::try_from(at + 2).ok()
-            }
-        }
+            _ => None,
+        };
+        let is = |known: &Known| known.words.iter().map(String::as_str).eq(name.split_whitespace());
+        let named = (0..).zip(&self.speakers).skip(2).filter(|(_, known)| is(known));
+        unnamed.into_iter().chain(named.map(|(number, _)| number)).collect()
     }
 
     /// Names of those who have any, folded.

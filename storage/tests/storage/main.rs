@@ -8,6 +8,8 @@ mod bundle;
 mod bundle_import;
 mod crash;
 mod damage;
+mod everything;
+mod everything_model;
 mod facts;
 mod facts_crash;
 mod facts_model;
