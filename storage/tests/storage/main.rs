@@ -4,6 +4,7 @@
 // Clippy allows these in test functions, but not in what they call.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod ancestors;
 mod bundle;
 mod bundle_import;
 mod crash;

@@ -23,6 +23,8 @@ fn reader() {
     let store = open(Path::new(&dir));
     let read = || store.with_turns(&id(0), 1, |turns| turns[0].user.to_owned()).unwrap();
     assert_eq!(read(), "for all to read");
+    let found = store.search("read", None, 5).unwrap();
+    assert_eq!(found.hits.iter().map(|hit| &*hit.text).collect::<Vec<_>>(), ["for all to read"]);
     let more = Op::Accept { session: 0, text: "no".to_owned(), ms: 0 };
     for op in [more, Op::Delete { session: 0 }] {
         let error = apply(&store, &op).unwrap_err();
