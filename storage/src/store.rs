@@ -206,8 +206,9 @@ impl Store {
     /// Writes the records anew, which was cut short after something was forgotten.
     fn catch_up(&self, slot: &mut Slot) {
         slot.rest = slot.rest.saturating_sub(1);
-        // Whoever has the vectors may be waiting for the records.
-        let Some(mut vectors) = self.vectors.try_write().filter(|_| slot.rest == 0) else { return };
+        // Whoever has the index or the vectors may be waiting for the records.
+        let Some(_held) = self.derived.try_hold().filter(|_| slot.rest == 0) else { return };
+        let Some(mut vectors) = self.vectors.try_write() else { return };
         if let Err(fault) = self.rewrite(slot, &mut vectors) {
             tracing::warn!(?fault, "what was forgotten can't be erased from the files yet");
             slot.rest = RETRY_OPS;

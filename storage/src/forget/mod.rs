@@ -174,6 +174,7 @@ impl Store {
         at: WallTime,
         dry_run: bool,
     ) -> Result<Forgotten, WriteError> {
+        let mut held = self.derived.hold();
         let (mut vectors, mut slot) = (self.vectors.write(), self.slot());
         let plan = self.run(&mut slot, false, |open| {
             match plan(&open.database.begin_read()?, selection, at.into()) {
@@ -192,6 +193,7 @@ impl Store {
             let erasure = self.run(&mut slot, true, |open| match open.perform(&op)? {
                 Ok(Outcome::Forgotten { erasure }) => {
                     self.derived.forget();
+                    held.discard();
                     Ok(Ok(erasure))
                 }
                 other => unexpected(other),

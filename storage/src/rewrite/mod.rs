@@ -37,9 +37,10 @@ impl Store {
     ///
     /// It reads every record once and writes it twice; meanwhile there are both files, so that as
     /// much room as the records take must be free. Other operations wait: 11 s for a million short
-    /// turns (246 MB) on two shared cores of x86_64, in 31 MiB of memory. What the device keeps of
-    /// its own accord (copies of a flash's worn blocks, snapshots of the file system, backups) is
-    /// out of reach.
+    /// turns (246 MB) on two shared cores of x86_64, in 31 MiB of memory. A backup, export or check
+    /// that is under way in another thread ends with an error, and can be begun again. What the
+    /// device keeps of its own accord (copies of a flash's worn blocks, snapshots of the file
+    /// system) and backups are out of reach.
     ///
     /// [`delete`](Self::delete) doesn't do this, as it is dear: the bytes of a deleted session stay
     /// in the file until they are written over, or this is called. [`forget`](Self::forget) does.
@@ -49,6 +50,8 @@ impl Store {
     /// step (rare: when the new file is larger, or the file system has to find room for what is
     /// written in place) the store can be read, and the next write tries that step again.
     pub fn compact(&self) -> Result<Compacted, WriteError> {
+        // A search reads a moment of the records that the file doesn't hold any more afterwards.
+        let _held = self.derived.hold();
         let (mut vectors, mut slot) = (self.vectors.write(), self.slot());
         Ok(self.rewrite(&mut slot, &mut vectors)?)
     }
@@ -72,7 +75,7 @@ impl Store {
         Ok(bytes)
     }
 
-    /// Writes the records anew, whether that is due or not.
+    /// Writes the records anew, whether that is due or not, while nothing is searched.
     pub(crate) fn rewrite(
         &self,
         slot: &mut Slot,

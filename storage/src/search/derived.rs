@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::mem::take;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Confidence;
@@ -83,6 +83,29 @@ impl Derived {
         }
     }
 
+    /// Waits for searches to end, and keeps others from beginning while the guard is there. Whoever
+    /// needs the locks of the vectors or the records as well takes this one first.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        Held(self.kept.lock().unwrap_or_else(|poisoned| self.sound(poisoned)))
+    }
+
+    /// For who has one of those locks already, and so can't wait.
+    pub(crate) fn try_hold(&self) -> Option<Held<'_>> {
+        match self.kept.try_lock() {
+            Ok(kept) => Some(Held(kept)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Held(self.sound(poisoned))),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// A panic came in the way of a change.
+    fn sound<'a>(&self, poisoned: PoisonError<MutexGuard<'a, Option<Kept>>>) -> KeptGuard<'a> {
+        let mut kept = poisoned.into_inner();
+        *kept = None;
+        self.kept.clear_poison();
+        kept
+    }
+
     /// Hands an index that agrees with the records to `act`, and the snapshot that it agrees with.
     /// `snapshot` takes one under the store's lock and calls what it is given while it holds that.
     pub(super) fn with<T, E: From<Fault>>(
@@ -90,13 +113,7 @@ impl Derived {
         snapshot: impl FnOnce(&mut dyn FnMut()) -> Result<ReadTransaction, E>,
         act: impl FnOnce(&Kept, &ReadTransaction) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut slot = self.kept.lock().unwrap_or_else(|poisoned| {
-            // A panic came in the way of a change.
-            let mut slot = poisoned.into_inner();
-            *slot = None;
-            self.kept.clear_poison();
-            slot
-        });
+        let mut slot = self.hold().0;
         let (mut changes, mut lost) = (Vec::new(), true);
         let known = slot.is_some();
         let transaction = snapshot(&mut || {
@@ -118,6 +135,18 @@ impl Derived {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         // Whole at every moment.
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type KeptGuard<'a> = MutexGuard<'a, Option<Kept>>;
+
+/// While it is there, nothing is searched.
+pub(crate) struct Held<'a>(KeptGuard<'a>);
+
+impl Held<'_> {
+    /// Drops the index, and all words in it.
+    pub(crate) fn discard(&mut self) {
+        *self.0 = None;
     }
 }
 
