@@ -118,6 +118,11 @@ where
         &self.parts.store
     }
 
+    /// What makes vectors, if there is any.
+    pub fn embedder(&self) -> Option<&dyn Embed> {
+        self.parts.embedder.as_deref()
+    }
+
     /// The receipt of the newest answered turn of a session.
     ///
     /// # Errors

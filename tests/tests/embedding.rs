@@ -116,6 +116,29 @@ fn the_next_message_stops_the_work_and_nothing_is_lost() {
     assert_eq!(lacking(&store), 0);
 }
 
+/// Where there are vectors, what means the same is remembered though it shares no word.
+#[test]
+fn a_message_remembers_by_meaning() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let kitchen = "kitchen".parse().unwrap();
+    for text in ["My automobile needs oil.", "The lamp is green.", "Bread rises slowly."] {
+        store.accept(&kitchen, text, AT).unwrap();
+    }
+    let same = [("car", "automobile"), ("fuel", "oil"), ("wants", "needs")];
+    let mut agent = agent(&store, &ScriptedEmbedder::new(1, &same));
+    let ask = |agent: &mut TestAgent, text: &str| {
+        let (_keep, stop) = smol::channel::bounded(1);
+        let session = "now".parse().unwrap();
+        smol::block_on(agent.turn(&session, text, &stop, &mut |_| {})).unwrap().memory
+    };
+    let none = Vec::<String>::new();
+    assert_eq!(ask(&mut agent, "Car wants fuel?"), none, "there are no vectors yet");
+    agent.rest();
+    assert!(embedded(agent.rested()) >= 3);
+    assert_eq!(ask(&mut agent, "Which car wants fuel?"), ["kitchen/1/user"]);
+}
+
 /// Closing the program in the middle keeps what was done, and another embedder begins anew.
 #[test]
 fn the_work_goes_on_where_it_was_and_another_embedder_begins_anew() {
@@ -191,6 +214,14 @@ fn the_program_makes_vectors() {
     let more = lines.replace("lamp", "chair");
     succeeded(&feed(imported, more.as_bytes()));
     assert_eq!(vectors(&with), 11);
+    let query = ["search", "seat", "--json"];
+    let by = |args: &[&str]| -> Value {
+        let output = memory(&[&query, args].concat()).output().unwrap();
+        only(objects(&succeeded(&output)))
+    };
+    assert_eq!(by(&[])["hits"], json!([]), "no word is shared");
+    let text = by(&with)["hits"][0]["text"].as_str().unwrap_or_default().to_owned();
+    assert!(text.starts_with("The chair is number"), "{text}");
     let none = memory(&["embed"]).output().unwrap();
     assert!(stderr(&none).contains("--embedder FILE"), "{none:?}");
     assert_eq!(none.status.code(), Some(1));

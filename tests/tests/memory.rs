@@ -70,7 +70,7 @@ fn a_message_is_found_with_all_there_is_to_know_of_it() {
     let hit = &searched.hits[0];
     let Hit { id, text, score, source, session, turn, valid_at, valid_to, parts } = hit;
     assert_eq!((id.as_str(), text.as_str()), ("bees/1/user", "My bees swarmed yesterday!"));
-    assert_eq!((source.as_str(), session.as_str(), *turn), ("user", "bees", 1));
+    assert_eq!((source.as_str(), session.as_deref(), *turn), ("user", Some("bees"), Some(1)));
     assert_eq!(valid_at.as_deref(), Some("2023-06-07 13:56:00 +00:00"));
     assert_eq!(valid_to, &None);
     assert!((0.0..=1.0).contains(score) && parts["relevance"] == *score, "{hit:?}");
@@ -101,7 +101,10 @@ fn hits_are_as_many_and_from_where_they_were_asked_for() {
     assert_eq!(found(&home, &["bees", "--k", "1"]).hits.len(), 1);
     let one = found(&home, &["shed swarm", "--session", "garden"]);
     assert_eq!(one.searched, 2);
-    assert!(!one.hits.is_empty() && one.hits.iter().all(|hit| hit.session == "garden"), "{one:?}");
+    assert!(
+        !one.hits.is_empty() && one.hits.iter().all(|hit| hit.session.as_deref() == Some("garden")),
+        "{one:?}"
+    );
     assert_eq!(ids(&found(&home, &["manger pomme"]))[0], "caf\u{e9}/1/user");
     assert_eq!(ids(&found(&home, &["C++"]))[0], "bees/2/user");
     assert_eq!(ids(&found(&home, &["in May 2023"]))[0].split('/').next(), Some("garden"));
@@ -113,7 +116,7 @@ fn nothing_is_found_for_nonsense_and_no_query_is_an_error() {
     for query in ["zxqv wlkj", "", "the of and", "???", "\"", "OR", "NEAR(", "*", "'; --"] {
         let output = search(&home, &[query]).output().unwrap();
         assert_eq!(succeeded(&output), "", "{query}");
-        assert!(stderr(&output).contains("Nothing found in 8 messages"), "{query}");
+        assert!(stderr(&output).contains("Nothing found in 8 messages and facts"), "{query}");
         let searched = found(&home, &[query]);
         assert_eq!((searched.hits.len(), searched.searched), (0, 8), "{query}");
     }
@@ -140,6 +143,50 @@ fn what_can_not_be_searched_is_refused() {
     let empty = tempfile::tempdir().unwrap();
     assert!(refused(&empty, &["bees"], 1).contains("nothing is stored"));
     assert!(!empty.path().join("data").exists(), "looking leaves nothing behind");
+}
+
+/// Facts are found beside messages, as they were at any moment, and everything can be narrowed down.
+#[test]
+fn facts_are_found_and_filters_hold() {
+    let home = home();
+    let memory = |args: &[&str]| {
+        let mut command = garret(home.path());
+        command.env("GARRET_DATA", home.path().join("data")).env("TZ", "UTC").arg("memory");
+        succeeded(&command.args(args).output().unwrap())
+    };
+    let lives = ["--subject", "user", "--predicate", "lives_in", "--object"];
+    for (place, from) in [("Oslo", "2020-01-01"), ("Bergen", "2024-06-01")] {
+        let text = format!("I live in {place} by the harbour.");
+        memory(&[&["add", &text, "--valid-at", from], &lives[..], &[place]].concat());
+    }
+    let query = "where do I live by the harbour";
+    assert_eq!(ids(&found(&home, &[query]))[0], "f2");
+    assert!(!ids(&found(&home, &[query])).contains(&"f1"), "what was replaced isn't true now");
+    let then = found(&home, &[query, "--as-of", "2022-01-01"]);
+    assert_eq!(ids(&then)[0], "f1");
+    assert!(!ids(&then).contains(&"f2"), "{then:?}");
+    let hit = &then.hits[0];
+    assert_eq!((hit.session.as_deref(), hit.turn, hit.source.as_str()), (None, None, "user"));
+    assert_eq!(hit.valid_at.as_deref(), Some("2020-01-01 00:00:00 +00:00"));
+    assert_eq!(hit.valid_to.as_deref(), Some("2024-06-01 00:00:00 +00:00"));
+    for part in ["relevance", "recency", "importance", "words", "meaning"] {
+        assert!(hit.parts.contains_key(part), "{part}");
+    }
+    assert!(ids(&found(&home, &[query, "--replaced"])).contains(&"f1"));
+    let before = found(&home, &["bees swarm", "--as-of", "2023-01-01"]);
+    assert!(before.hits.is_empty(), "nothing had been said: {before:?}");
+    let bees = |args: &[&str]| {
+        let found = found(&home, &[&["bees swarm harbour"], args].concat());
+        found.hits.into_iter().map(|hit| hit.id).collect::<Vec<_>>()
+    };
+    let all = bees(&[]);
+    assert!(all.contains(&"f2".into()) && all.contains(&"bees/1/assistant".into()), "{all:?}");
+    assert!(bees(&["--source", "assistant"]).iter().all(|id| id.ends_with("/assistant")));
+    assert!(!bees(&["--source", "assistant"]).is_empty());
+    assert_eq!(bees(&["--source", "nobody"]), [""; 0]);
+    assert_eq!(bees(&["--kind", "fact"]), ["f2"]);
+    assert_eq!(bees(&["--kind", "supersedes"]), bees(&["--kind", "fact"]));
+    assert!(bees(&["--kind", "message"]).iter().all(|id| id.contains('/')));
 }
 
 /// Searching writes nothing.

@@ -7,6 +7,7 @@ use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sa
 use garret_core::prompt::{Message, PromptEncoder, Role};
 use garret_core::receipt::{Omission, Omitted, Receipt};
 use garret_core::shorten::{Shown, shorten};
+use garret_core::time::Confidence;
 use garret_core::token::Token;
 use garret_core::utf8::Utf8Stream;
 use garret_storage::{NewReply, ReadError, StoredFinish, WriteError};
@@ -146,8 +147,11 @@ where
         // No turn costs less than its scaffolding, so no more than this many can fit.
         let most = u64::from(self.budget.n_ctx) / FEWEST_TOKENS_A_TURN;
         let from = keep_from.unwrap_or(1).max(turn.saturating_sub(most)).max(1);
+        let now = self.parts.clock.wall();
+        let now = (now.confidence != Confidence::Wrong).then_some(now.unix_ms);
         let (encoder, counts, store) =
             (&mut self.parts.encoder, &mut self.counts, &self.parts.store);
+        let embedder = self.parts.embedder.as_deref();
         let (budget, tokens, system) =
             (&self.budget, &mut self.tokens, &self.options.system_prompt);
         let read = store.with_turns(session, from, |views| {
@@ -158,7 +162,8 @@ where
             let older = oldest.saturating_sub(1);
             let memory = Memory::default();
             let input = Input { system, history: &history, older, keep_from, memory, message };
-            let mut recall = Recall::new(store, budget, Asking { session, turn, text });
+            let asking = Asking { session, turn, text, now };
+            let mut recall = Recall::new(store, embedder, budget, asking);
             remember(budget, encoder, tokens, &input, &mut recall)
         });
         read.map_err(unreadable)?.map_err(|reason| TurnError::Prompt { turn, reason })

@@ -42,7 +42,7 @@ pub(super) fn run(
         ("quit" | "exit", "") => return Ok(Next::Leave),
         ("why", "") => why::print(&talk.agent, &talk.session)?,
         ("find", "") => return Err("/find needs words to look for".into()),
-        ("find", text) => memory::find(talk.agent.store(), text)?,
+        ("find", text) => memory::find(talk.agent.store(), talk.agent.embedder(), text)?,
         ("session", "") => {
             session::list(talk.agent.store(), Some(&talk.session))?;
         }

@@ -7,7 +7,7 @@ use std::fmt;
 
 use garret_llm::{EmbedError, Embedder};
 
-pub use work::{WorkError, attach, embed_all};
+pub use work::{WorkError, attach, embed_all, query};
 
 /// Turns texts into vectors of one length.
 ///

@@ -61,6 +61,24 @@ pub fn embed_all(
     }
 }
 
+/// The vector of a query to `store`, as [`Search::vector`](garret_storage::search::Search::vector)
+/// wants it; `None` where there is none, or nothing to compare it with. That the embedder fails is no
+/// reason not to search.
+pub fn query(store: &Store, embedder: &dyn Embed, text: &str) -> Option<Vec<f32>> {
+    if store.with_vectors(|vectors| vectors.is_empty()).unwrap_or(true) {
+        return None;
+    }
+    let made = store.without_names(text).map_err(WorkError::from);
+    let made = made.and_then(|text| Ok(embedder.embed(&[&text])?));
+    let made = made.inspect_err(|error| tracing::warn!(%error, "searched by words alone"));
+    made.ok().and_then(|vectors| vectors.into_iter().next()).filter(|vector| is_usable(vector))
+}
+
+/// Whether a vector has a direction.
+fn is_usable(vector: &[f32]) -> bool {
+    vector.iter().all(|x| x.is_finite()) && vector.iter().any(|x| *x != 0.0)
+}
+
 /// Appends the vectors of `units`, and to `unusable` the keys of those that have none: a text may
 /// hold nothing that the embedder knows.
 fn embed(
@@ -71,8 +89,7 @@ fn embed(
 ) -> Result<(), WorkError> {
     let texts: Vec<_> = units.iter().map(|(_, text)| text.as_str()).collect();
     for ((key, _), vector) in units.iter().zip(embedder.embed(&texts)?) {
-        let usable = vector.iter().all(|x| x.is_finite()) && vector.iter().any(|x| *x != 0.0);
-        if usable {
+        if is_usable(&vector) {
             vectors.push((*key, vector));
         } else {
             unusable.insert(*key);

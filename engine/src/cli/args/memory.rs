@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use garret_storage::FactKind;
+use garret_storage::{FactKind, search};
 
 use crate::cli::memory::date;
 
@@ -15,7 +15,8 @@ pub(in crate::cli) struct Memory {
 
 #[derive(Debug, Subcommand)]
 pub(in crate::cli) enum MemoryAction {
-    /// Find messages by their words, in any language; no model is needed
+    /// Find messages and facts by their words, in any language, and by their meaning where there are
+    /// vectors; no chat model is needed
     Search(Search),
     /// Store a fact: a statement with a source and a date
     Add(Add),
@@ -90,12 +91,24 @@ pub(in crate::cli) struct Search {
     /// What to look for; any text will do, operators have no meaning
     #[arg(allow_hyphen_values = true)]
     pub(in crate::cli) text: String,
-    /// Most messages to print
+    /// Most hits to print
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(in crate::cli) k: u16,
     /// Search this conversation alone
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) session: Option<String>,
+    /// As it was at this moment: what had been said, and what was true then
+    #[arg(long, value_name = "DATE", value_parser = date)]
+    pub(in crate::cli) as_of: Option<i64>,
+    /// What this one said: user, assistant, or a name
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) source: Option<String>,
+    /// What is of this kind; may be given several times
+    #[arg(long)]
+    pub(in crate::cli) kind: Vec<Wanted>,
+    /// Facts that were replaced or have ended, too
+    #[arg(long)]
+    pub(in crate::cli) replaced: bool,
     /// Print JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,
@@ -241,6 +254,42 @@ pub(in crate::cli) struct List {
     /// Print JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,
+}
+
+/// Kinds of what can be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Wanted {
+    /// What was said
+    Message,
+    /// A fact of any kind
+    Fact,
+    /// A fact that says something by itself
+    Asserts,
+    /// A fact that says one more thing of that kind about its subject
+    Extends,
+    /// A fact that ended another one
+    Supersedes,
+    /// A fact that was inferred
+    Derives,
+}
+
+impl Wanted {
+    pub(in crate::cli) const fn kinds(self) -> &'static [search::Kind] {
+        use search::Kind::{Fact, Message};
+        match self {
+            Self::Message => &[Message],
+            Self::Fact => &[
+                Fact(FactKind::Asserts),
+                Fact(FactKind::Extends),
+                Fact(FactKind::Supersedes),
+                Fact(FactKind::Derives),
+            ],
+            Self::Asserts => &[Fact(FactKind::Asserts)],
+            Self::Extends => &[Fact(FactKind::Extends)],
+            Self::Supersedes => &[Fact(FactKind::Supersedes)],
+            Self::Derives => &[Fact(FactKind::Derives)],
+        }
+    }
 }
 
 /// Kinds of fact.

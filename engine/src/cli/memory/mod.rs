@@ -23,7 +23,9 @@ pub(super) use search::find;
 /// Runs the command.
 pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
     match &memory.action {
-        MemoryAction::Search(search) => search::run(&open::existing_store(config)?, search)?,
+        MemoryAction::Search(search) => {
+            search::run(config, &open::existing_store(config)?, search)?
+        }
         MemoryAction::Add(add) => facts::add(config, add)?,
         MemoryAction::Import(import) => import::run(config, import)?,
         MemoryAction::Get(get) => facts::get(&open::existing_store(config)?, get)?,

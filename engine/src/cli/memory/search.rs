@@ -2,27 +2,45 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Instant;
 
 use garret_core::id::SessionId;
-use garret_storage::Store;
-use garret_storage::search::{Found, Hit, NAMES};
+use garret_core::time::{Clock as _, Confidence};
+use garret_hal::clock::SystemClock;
+use garret_storage::search::{Found, Hit, NAMES, Search};
+use garret_storage::{Part, Store};
 use serde::Serialize;
 
-use crate::cli::args::memory::Search;
+use crate::cli::args::memory::Search as Args;
 use crate::cli::output;
 use crate::cli::session::when;
+use crate::config::Config;
+use crate::embed::{self, Embed};
+use crate::open;
 
 /// `garret memory search`.
-pub(super) fn run(store: &Store, search: &Search) -> Result<(), Box<dyn Error>> {
+pub(super) fn run(config: &Config, store: &Store, search: &Args) -> Result<(), Box<dyn Error>> {
     let session = search.session.as_deref().map(str::parse::<SessionId>).transpose()?;
     if let Some(id) = &session
         && store.session(id)?.is_none()
     {
         return Err(format!("there is no conversation `{id}`: see `garret session list`").into());
     }
+    let embedder = embedder(config, store)?;
+    let kinds: Vec<_> = search.kind.iter().flat_map(|kind| kind.kinds()).copied().collect();
     let began = Instant::now();
-    let found = store.search(&search.text, session.as_ref(), search.k.into())?;
+    let vector = embedder.and_then(|embedder| embed::query(store, &*embedder, &search.text));
+    let found = store.find(&Search {
+        session: session.as_ref(),
+        source: search.source.as_deref(),
+        kinds: &kinds,
+        as_of: search.as_of,
+        replaced: search.replaced,
+        now: now(),
+        vector: vector.as_deref(),
+        ..Search::new(&search.text, search.k.into())
+    })?;
     let took = began.elapsed();
     if search.json {
         output::say_json(&Searched {
@@ -37,9 +55,29 @@ pub(super) fn run(store: &Store, search: &Search) -> Result<(), Box<dyn Error>> 
 }
 
 /// Prints the best hits for `text` in all conversations.
-pub(in crate::cli) fn find(store: &Store, text: &str) -> Result<(), Box<dyn Error>> {
-    let found = store.search(text, None, FIND)?;
-    tell(&found, false)
+pub(in crate::cli) fn find(
+    store: &Store,
+    embedder: Option<&dyn Embed>,
+    text: &str,
+) -> Result<(), Box<dyn Error>> {
+    let vector = embedder.and_then(|embedder| embed::query(store, embedder, text));
+    let search = Search { now: now(), vector: vector.as_deref(), ..Search::new(text, FIND) };
+    tell(&store.find(&search)?, false)
+}
+
+/// The embedder, where there are vectors to compare with: it takes a moment to load.
+fn embedder(config: &Config, store: &Store) -> Result<Option<Arc<dyn Embed>>, Box<dyn Error>> {
+    let vectors = store.path().map(|path| path.with_extension(Part::Full.extension()));
+    if vectors.is_some_and(|path| path.exists()) {
+        return Ok(open::ready(config, store)?);
+    }
+    Ok(None)
+}
+
+/// In milliseconds since 1970, if the clock can be trusted.
+fn now() -> Option<i64> {
+    let now = SystemClock::new().wall();
+    (now.confidence != Confidence::Wrong).then_some(now.unix_ms)
 }
 
 /// How many hits `/find` prints.
@@ -47,8 +85,8 @@ const FIND: usize = 5;
 
 fn tell(found: &Found, explain: bool) -> Result<(), Box<dyn Error>> {
     if found.hits.is_empty() {
-        let messages = if found.searched == 1 { "message" } else { "messages" };
-        output::note(&format!("Nothing found in {} {messages}.", found.searched));
+        let things = if found.searched == 1 { "message or fact" } else { "messages and facts" };
+        output::note(&format!("Nothing found in {} {things}.", found.searched));
     }
     for (hit, number) in found.hits.iter().zip(1..) {
         output::say(&for_people(hit, number, explain))?;
@@ -125,11 +163,8 @@ fn parts(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
 
 /// What the score is made of.
 fn factors(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
-    let factors = [
-        ("relevance", hit.relevance),
-        ("recency", hit.recency),
-        ("importance", hit.importance),
-    ];
+    let factors =
+        [("relevance", hit.relevance), ("recency", hit.recency), ("importance", hit.importance)];
     factors.into_iter().map(|(name, factor)| (name, rounded(factor)))
 }
 
