@@ -37,7 +37,7 @@ pub struct Searched {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hit {
-    /// `SESSION/TURN/SOURCE`.
+    /// `SESSION/TURN/SOURCE` of a message, `f12` of a fact.
     pub id: String,
     /// The part that is closest to the query.
     pub text: String,
@@ -46,9 +46,9 @@ pub struct Hit {
     /// `user` or `assistant`.
     pub source: String,
     /// Name of the conversation.
-    pub session: String,
+    pub session: Option<String>,
     /// Number of the turn.
-    pub turn: u64,
+    pub turn: Option<u64>,
     /// When it was said.
     pub valid_at: Option<String>,
     /// When it stopped being true: never, for what was said.

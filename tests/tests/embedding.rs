@@ -116,29 +116,6 @@ fn the_next_message_stops_the_work_and_nothing_is_lost() {
     assert_eq!(lacking(&store), 0);
 }
 
-/// Where there are vectors, what means the same is remembered though it shares no word.
-#[test]
-fn a_message_remembers_by_meaning() {
-    let folder = tempfile::tempdir().unwrap();
-    let store = open(folder.path());
-    let kitchen = "kitchen".parse().unwrap();
-    for text in ["My automobile needs oil.", "The lamp is green.", "Bread rises slowly."] {
-        store.accept(&kitchen, text, AT).unwrap();
-    }
-    let same = [("car", "automobile"), ("fuel", "oil"), ("wants", "needs")];
-    let mut agent = agent(&store, &ScriptedEmbedder::new(1, &same));
-    let ask = |agent: &mut TestAgent, text: &str| {
-        let (_keep, stop) = smol::channel::bounded(1);
-        let session = "now".parse().unwrap();
-        smol::block_on(agent.turn(&session, text, &stop, &mut |_| {})).unwrap().memory
-    };
-    let none = Vec::<String>::new();
-    assert_eq!(ask(&mut agent, "Car wants fuel?"), none, "there are no vectors yet");
-    agent.rest();
-    assert!(embedded(agent.rested()) >= 3);
-    assert_eq!(ask(&mut agent, "Which car wants fuel?"), ["kitchen/1/user"]);
-}
-
 /// Closing the program in the middle keeps what was done, and another embedder begins anew.
 #[test]
 fn the_work_goes_on_where_it_was_and_another_embedder_begins_anew() {
@@ -252,6 +229,11 @@ fn a_chat_makes_vectors() {
     smol::block_on(agent.turn(&session, text, &stop, &mut |_| {})).unwrap();
     agent.rest();
     assert_eq!(embedded(agent.rested()), 2);
+    let (_keep, stop) = smol::channel::bounded(1);
+    let elsewhere: SessionId = "elsewhere".parse().unwrap();
+    let asked = "Where is the hive with the insects?";
+    let turn = smol::block_on(agent.turn(&elsewhere, asked, &stop, &mut |_| {})).unwrap();
+    assert!(turn.memory.contains(&"s/1/user".to_owned()), "no word is shared: {:?}", turn.memory);
     let real = garret::open::embedder(&config).unwrap().unwrap();
     let vectors = real.embed(&["Where are the bees?"]).unwrap();
     let found =

@@ -183,13 +183,18 @@ fn what_left_the_window_comes_back_when_it_is_asked_for() {
 #[test]
 fn nothing_is_shown_twice() {
     let model = ScriptedModel::new(8_192, []);
-    let said: Vec<_> = (0..9).map(|i| format!("Bees {i} {}", "buzz about ".repeat(18))).collect();
+    let said: Vec<_> = (0..9).map(|i| format!("Ada painted box {i} in colour {i}.")).collect();
     let elsewhere: Vec<_> = said.iter().map(|text| ("hall", text.as_str(), "Yes.")).collect();
     let mut agent = agent(&model, None, &elsewhere);
+    let filler = "lorem ipsum dolor ".repeat(12);
     let mut own = 0;
-    for i in 0..60 {
-        let outcome = say(&mut agent, &format!("Bees of day {i}: {}", "they hum ".repeat(14)));
-        let from = outcome.receipt.history_from.unwrap_or(i + 1);
+    for i in 10..70 {
+        let text = match i % 2 {
+            0 => format!("Ada painted box {i} in colour {i}. {filler}"),
+            _ => format!("In which colour did Ada paint box {}?", i - 9),
+        };
+        let outcome = say(&mut agent, &text);
+        let from = outcome.receipt.history_from.unwrap_or(i - 9);
         for id in &outcome.memory {
             let turn = id.strip_prefix("now/").map(|rest| rest.split('/').next().unwrap());
             assert!(turn.is_none_or(|turn| turn.parse::<u64>().unwrap() < from), "{id} {from}");
