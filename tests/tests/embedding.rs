@@ -116,6 +116,29 @@ fn the_next_message_stops_the_work_and_nothing_is_lost() {
     assert_eq!(lacking(&store), 0);
 }
 
+/// Where there are vectors, a message is looked for by its own; where there are none to compare it
+/// with, none is made.
+#[test]
+fn a_message_is_looked_for_by_its_meaning() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    store.accept(&"kitchen".parse().unwrap(), "My bees live behind the shed.", AT).unwrap();
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&calls);
+    let embedder = ScriptedEmbedder::new(1, &[]).on_embed(move |texts| {
+        noted.lock().unwrap().push(texts.join("|"));
+        Ok(())
+    });
+    let mut agent = agent(&store, &embedder);
+    say(&mut agent, "Hello.");
+    assert_eq!(*calls.lock().unwrap(), [""; 0]);
+    agent.rest();
+    agent.rested();
+    calls.lock().unwrap().clear();
+    say(&mut agent, "Where do the bees live?");
+    assert_eq!(*calls.lock().unwrap(), ["Where do the bees live?"]);
+}
+
 /// Closing the program in the middle keeps what was done, and another embedder begins anew.
 #[test]
 fn the_work_goes_on_where_it_was_and_another_embedder_begins_anew() {
@@ -229,11 +252,6 @@ fn a_chat_makes_vectors() {
     smol::block_on(agent.turn(&session, text, &stop, &mut |_| {})).unwrap();
     agent.rest();
     assert_eq!(embedded(agent.rested()), 2);
-    let (_keep, stop) = smol::channel::bounded(1);
-    let elsewhere: SessionId = "elsewhere".parse().unwrap();
-    let asked = "Where is the hive with the insects?";
-    let turn = smol::block_on(agent.turn(&elsewhere, asked, &stop, &mut |_| {})).unwrap();
-    assert!(turn.memory.contains(&"s/1/user".to_owned()), "no word is shared: {:?}", turn.memory);
     let real = garret::open::embedder(&config).unwrap().unwrap();
     let vectors = real.embed(&["Where are the bees?"]).unwrap();
     let found =
