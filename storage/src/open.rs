@@ -93,6 +93,8 @@ impl Open {
             transaction.commit()?;
         } else {
             let place = self.journal.next(&payload);
+            // It can be large, and the commit needs memory of its own.
+            drop(payload);
             self.commit(transaction, place)?;
             if op.is_removal() {
                 self.journal.soil();

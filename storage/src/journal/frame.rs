@@ -38,16 +38,29 @@ impl Position {
 
 /// The frame of the write after `last`, and its place. `payload` has less than 4 GiB.
 pub(crate) fn encode(key: Check, last: Position, payload: &[u8]) -> (Vec<u8>, Position) {
-    let seq = last.seq.saturating_add(1);
-    let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    let at = place(key, last, payload);
     let mut bytes = Vec::with_capacity(FRAME + payload.len());
-    bytes.extend(length.to_le_bytes());
-    bytes.extend(seq.to_le_bytes());
-    bytes.extend(last.check);
+    bytes.extend(head(last, payload));
     bytes.extend(payload);
-    let check = check(key, &bytes);
-    bytes.extend(check);
-    (bytes, Position { seq, check })
+    bytes.extend(at.check);
+    (bytes, at)
+}
+
+/// The place of the write after `last`, without its frame.
+pub(crate) fn place(key: Check, last: Position, payload: &[u8]) -> Position {
+    let check = check(key, &[&head(last, payload), payload]);
+    Position { seq: last.seq.saturating_add(1), check }
+}
+
+fn head(last: Position, payload: &[u8]) -> [u8; HEAD] {
+    let length = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+    let mut bytes = [0; HEAD];
+    let (start, after) = bytes.split_at_mut(4 + 8);
+    let (len, seq) = start.split_at_mut(4);
+    len.copy_from_slice(&length.to_le_bytes());
+    seq.copy_from_slice(&last.seq.saturating_add(1).to_le_bytes());
+    after.copy_from_slice(&last.check);
+    bytes
 }
 
 /// A frame where it lies.
@@ -67,7 +80,7 @@ impl<'a> Frame<'a> {
         let at_end: Check = *rest.get(head.length..)?.first_chunk()?;
         let checked = bytes.get(..HEAD + head.length)?;
         let at = Position { seq: head.seq, check: at_end };
-        (check(key, checked) == at_end).then_some(Self { at, after: head.after, payload })
+        (check(key, &[checked]) == at_end).then_some(Self { at, after: head.after, payload })
     }
 
     /// Bytes it takes.
@@ -118,9 +131,10 @@ const AHEAD: u64 = 1 << 20;
 /// Bytes of what may be frames behind a damaged one that are checked; many times a journal's.
 const MOST_CHECKED: usize = 64 << 20;
 
-fn check(key: Check, bytes: &[u8]) -> Check {
-    let [a, b, c, d, e, f, g, h, ..] =
-        <[u8; 32]>::from(Sha256::new().chain_update(key).chain_update(bytes).finalize());
+fn check(key: Check, parts: &[&[u8]]) -> Check {
+    let mut hash = Sha256::new_with_prefix(key);
+    parts.iter().for_each(|part| hash.update(part));
+    let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(hash.finalize());
     [a, b, c, d, e, f, g, h]
 }
 

@@ -180,7 +180,7 @@ impl Journal {
     /// The place of the next write, when that doesn't go through the journal.
     pub(crate) fn next(&self, payload: &[u8]) -> Position {
         let key = self.file.as_ref().map_or(Check::default(), |file| file.key);
-        frame::encode(key, self.last, payload).1
+        frame::place(key, self.last, payload)
     }
 
     /// The records on the medium hold everything up to `at`: the frames are stale.
