@@ -61,6 +61,11 @@ impl Link {
         }
     }
 
+    /// Whether that database isn't the store's any more.
+    pub(crate) fn is_cut(&self) -> bool {
+        matches!(*self.state(), State::Cut)
+    }
+
     /// Keeps whatever the database does from now on away from the medium.
     pub(crate) fn cut(&self) {
         *self.state() = State::Cut;

@@ -1,15 +1,12 @@
 //! How much there is.
 
 use redb::{Key, TableDefinition, TableError, Value};
-use redb::{
-    ReadTransaction, ReadableDatabase as _, ReadableTable as _, ReadableTableMetadata as _,
-};
+use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::error::{Fault, ReadError};
 use crate::facts::record::FactRecord;
 use crate::facts::table::{ENTITIES, FACTS, LINKS, last_id};
 use crate::forget::table::ERASURES;
-use crate::open::contain;
 use crate::part::Part;
 use crate::store::Store;
 use crate::table::{REPLIES, SESSIONS, TURNS};
@@ -72,9 +69,8 @@ impl Store {
     /// # Errors
     /// [`ReadError`].
     pub fn stats(&self) -> Result<Stats, ReadError> {
-        let (transaction, pending) =
-            self.reading(|open| Ok(Ok((open.database.begin_read()?, open.journal.pending()))))?;
-        let mut stats = contain(|| count(&transaction))?;
+        let pending = self.pending()?;
+        let mut stats = self.on_snapshot(|transaction, _| count(transaction))?;
         stats.pending = pending;
         if let Some((embedder, vectors)) = self.embedded() {
             stats.embedder = Some(embedder);

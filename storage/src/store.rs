@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use garret_core::medium::{Medium, MediumError};
+use redb::{ReadTransaction, ReadableDatabase as _};
 
 use crate::error::{Fault, OpenError, ReadError, WriteError};
+use crate::journal::frame::Position;
 use crate::journal::{FOLD_BYTES, FOLD_OPS};
 use crate::lock::{Lock, LockError};
 use crate::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
@@ -166,6 +168,29 @@ impl Store {
         self.run(&mut self.slot(), false, act)?
     }
 
+    /// Reads what a snapshot shows while others go on; what another one shows, from the beginning,
+    /// where the database was closed meanwhile, since it failed or its file was written anew.
+    pub(crate) fn on_snapshot<T>(
+        &self,
+        mut act: impl FnMut(&ReadTransaction, Position) -> Result<T, Fault>,
+    ) -> Result<T, ReadError> {
+        let mut tries = 0;
+        loop {
+            let (transaction, last, link) = self.reading(|open| {
+                Ok(Ok((open.database.begin_read()?, open.journal.last(), open.link.clone())))
+            })?;
+            tries += 1;
+            match contain(|| act(&transaction, last)).map_err(|fault| explain(fault, &link)) {
+                Err(fault) if fault.is_fatal(false) && link.is_cut() && tries < MOST_TRIES => {
+                    tracing::debug!(?fault, "the records were closed meanwhile; read again");
+                }
+                // What failed or panicked may not be fit for the next use.
+                Err(fault) if fault.is_fatal(false) => return self.reading(|_| Err(fault)),
+                done => return Ok(done?),
+            }
+        }
+    }
+
     /// Runs one operation that writes, and what is due after it.
     pub(crate) fn writing<T>(
         &self,
@@ -300,6 +325,9 @@ impl fmt::Debug for Store {
             .finish_non_exhaustive()
     }
 }
+
+/// Snapshots that are tried.
+const MOST_TRIES: u32 = 8;
 
 /// Writes that wait after a fold that failed before the next one is tried.
 const RETRY_OPS: u64 = 64;

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
-use redb::ReadableDatabase as _;
 
 use crate::error::ReadError;
 use crate::rewrite::{Snapshot, Uncopied, rewrite};
@@ -49,11 +48,14 @@ impl Store {
     /// # Errors
     /// [`BackupError`].
     pub fn backup(&self, to: Box<dyn Medium>) -> Result<Backup, BackupError> {
-        let snapshot = self.reading(|open| {
-            let transaction = open.database.begin_read()?;
-            Ok(Ok(Snapshot { transaction, last: open.journal.last() }))
+        let to: Arc<dyn Medium> = Arc::from(to);
+        let copied = self.on_snapshot(|transaction, last| {
+            match rewrite(&Snapshot { transaction, last }, to.clone()) {
+                Err(Uncopied::From(fault)) => Err(fault),
+                copied => Ok(copied),
+            }
         })?;
-        let copied = rewrite(&snapshot, Arc::from(to)).map_err(|why| match why {
+        let copied = copied.map_err(|why| match why {
             Uncopied::NotEmpty => BackupError::NotEmpty,
             Uncopied::To(MediumError::Full) => BackupError::Full,
             Uncopied::To(error) => BackupError::To(error),

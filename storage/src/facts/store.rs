@@ -14,7 +14,6 @@ use super::write::Effect;
 use crate::error::{Fault, ReadError, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
-use crate::open::contain;
 use crate::record::{SessionRecord, damaged};
 use crate::search::Change;
 use crate::store::Store;
@@ -135,13 +134,20 @@ impl Store {
 
     /// Hands every fact that can be read to `f`, in the order of writing and read in place. A
     /// damaged one is left out, and logged. `f` may use the store, and sees the facts as they were
-    /// when the call began.
+    /// when the call began, or when their file was last written anew.
     ///
     /// # Errors
     /// [`ReadError`]; `f` may have had some of them then.
-    pub fn for_each_fact(&self, f: impl FnMut(&FactView<'_>)) -> Result<(), ReadError> {
-        let transaction = self.reading(|open| Ok(Ok(open.database.begin_read()?)))?;
-        Ok(contain(|| read::for_each(&transaction, f))?)
+    pub fn for_each_fact(&self, mut f: impl FnMut(&FactView<'_>)) -> Result<(), ReadError> {
+        let mut last = FactId(0);
+        self.on_snapshot(|transaction, _| {
+            read::for_each(transaction, |fact| {
+                if fact.id > last {
+                    last = fact.id;
+                    f(fact);
+                }
+            })
+        })
     }
 
     /// The facts said in a turn, in the order of writing.

@@ -24,8 +24,8 @@ use crate::open::{builder, contain};
 use crate::table::{IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, key};
 
 /// The records as they were at one moment, and the last write among them.
-pub(crate) struct Snapshot {
-    pub(crate) transaction: ReadTransaction,
+pub(crate) struct Snapshot<'a> {
+    pub(crate) transaction: &'a ReadTransaction,
     pub(crate) last: Position,
 }
 
@@ -50,7 +50,10 @@ pub(crate) enum Uncopied {
 
 /// Writes a whole database of what `snapshot` shows to a medium that holds nothing, or a creation
 /// that was cut short. It is durable when this returns.
-pub(crate) fn rewrite(snapshot: &Snapshot, medium: Arc<dyn Medium>) -> Result<Copied, Uncopied> {
+pub(crate) fn rewrite(
+    snapshot: &Snapshot<'_>,
+    medium: Arc<dyn Medium>,
+) -> Result<Copied, Uncopied> {
     match classify(&*medium).map_err(Uncopied::To)? {
         Found::New | Found::Unfinished => {}
         Found::Database | Found::Foreign => return Err(Uncopied::NotEmpty),
@@ -71,10 +74,10 @@ pub(crate) fn rewrite(snapshot: &Snapshot, medium: Arc<dyn Medium>) -> Result<Co
     finished
 }
 
-fn fill(snapshot: &Snapshot, fresh: Arc<Fresh>) -> Result<u64, Fault> {
+fn fill(snapshot: &Snapshot<'_>, fresh: Arc<Fresh>) -> Result<u64, Fault> {
     let mut database = builder().create_with_backend(Adapter(fresh))?;
     let mut to = database.begin_write()?;
-    let rows = copy(&snapshot.transaction, &to)?;
+    let rows = copy(snapshot.transaction, &to)?;
     {
         let mut meta = to.open_table(META)?;
         meta.insert(key::JOURNAL, snapshot.last.to_bytes().as_slice())?;

@@ -109,7 +109,8 @@ fn build(open: &Open, media: &Media) -> Result<Option<Whole>, Fault> {
     }
     let medium = media.open(Part::Next).map_err(Fault::Medium)?;
     next::empty(&*medium).map_err(Fault::Medium)?;
-    let snapshot = Snapshot { transaction: open.database.begin_read()?, last: open.journal.last() };
+    let transaction = &open.database.begin_read()?;
+    let snapshot = Snapshot { transaction, last: open.journal.last() };
     let built = match rewrite(&snapshot, medium.clone()) {
         Ok(_) => Whole::seal(medium.clone()).map_err(Fault::Medium),
         Err(Uncopied::To(error)) => Err(Fault::Medium(error)),

@@ -13,9 +13,8 @@ use redb::{ReadTransaction, ReadableDatabase as _};
 
 use super::{Rotation, Side, Spec, UnitKey, VectorError, VectorStore};
 use crate::error::{Fault, ReadError};
-use crate::facts::read::open as if_there;
+use crate::facts::read::{for_each, open as if_there};
 use crate::facts::table::FACTS;
-use crate::open::contain;
 use crate::part::{Media, Part};
 use crate::record::{ReplyRecord, TurnRecord, speaker};
 use crate::search::without_names;
@@ -109,10 +108,9 @@ impl Store {
         let mut wrong = vectors.damaged()?;
         // Taken under the vectors' lock: whoever removes a record removes its vector before.
         let unread = |error: ReadError| VectorError::Records(error.to_string());
-        let records = self.reading(|open| Ok(Ok(open.database.begin_read()?))).map_err(unread)?;
-        let orphans = contain(|| {
+        let orphans = self.on_snapshot(|records, _| {
             let (turns, replies) = (records.open_table(TURNS)?, records.open_table(REPLIES)?);
-            let facts = if_there(&records, FACTS)?;
+            let facts = if_there(records, FACTS)?;
             let mut orphans = Vec::new();
             for key in vectors.keys() {
                 let is_there = match key {
@@ -131,7 +129,7 @@ impl Store {
             }
             Ok(orphans)
         });
-        wrong.extend(orphans.map_err(|fault| unread(fault.into()))?);
+        wrong.extend(orphans.map_err(unread)?);
         Ok(Some((wrong, vectors.len())))
     }
 
@@ -149,24 +147,25 @@ impl Store {
         let Some(vectors) = vectors.as_ref().filter(|vectors| vectors.spec.is_some()) else {
             return Ok(Vec::new());
         };
-        let mut found = Vec::new();
-        let mut lacks = |key, text: &dyn Fn() -> Option<String>| {
-            if found.len() < limit
-                && !vectors.contains(key)
-                && let Some(text) = text().filter(|text| !text.trim().is_empty())
-            {
-                found.push((key, text));
+        self.on_snapshot(|transaction, _| {
+            let mut found = Vec::new();
+            let mut lacks = |key, text: &dyn Fn() -> Option<String>| {
+                if found.len() < limit
+                    && !vectors.contains(key)
+                    && let Some(text) = text().filter(|text| !text.trim().is_empty())
+                {
+                    found.push((key, text));
+                }
+                found.len() < limit
+            };
+            if each_message(transaction, &mut lacks)? {
+                for_each(transaction, |fact| {
+                    lacks(UnitKey::Fact { id: fact.id.0 }, &|| Some(fact.text.to_owned()));
+                })?;
             }
-            found.len() < limit
-        };
-        let transaction = self.reading(|open| Ok(Ok(open.database.begin_read()?)))?;
-        if contain(|| each_message(&transaction, &mut lacks))? {
-            self.for_each_fact(|fact| {
-                lacks(UnitKey::Fact { id: fact.id.0 }, &|| Some(fact.text.to_owned()));
-            })?;
-        }
-        contain(|| strip_names(&transaction, &mut found))?;
-        Ok(found)
+            strip_names(transaction, &mut found)?;
+            Ok(found)
+        })
     }
 
     /// Adds vectors of what [`Store::unembedded`] gave, durably, and says how many it added. Units

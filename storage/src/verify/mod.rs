@@ -10,15 +10,12 @@ mod files;
 mod references;
 mod report;
 
-use std::sync::Arc;
-
 use garret_core::medium::MediumError;
-use redb::{ReadTransaction, ReadableDatabase as _};
+use redb::ReadTransaction;
 
-use crate::backend::Link;
 use crate::error::{Fault, PAGE, ReadError};
 use crate::facts::record::fact_name;
-use crate::open::{Open, contain, explain};
+use crate::open::Open;
 use crate::record::turn_name;
 use crate::store::Store;
 use crate::vectors::{UnitKey, VectorError};
@@ -110,25 +107,15 @@ impl Store {
     fn section(
         &self,
         name: &str,
-        check: impl FnOnce(&ReadTransaction, &mut Report) -> Result<(), Fault>,
+        check: impl Fn(&ReadTransaction, &mut Report) -> Result<(), Fault>,
         report: &mut Report,
     ) -> Result<(), ReadError> {
-        let snapshot: Result<(ReadTransaction, Arc<Link>), _> =
-            self.reading(|open| Ok(Ok((open.database.begin_read()?, open.link.clone()))));
-        let (transaction, link) = match snapshot {
-            Ok(snapshot) => snapshot,
-            Err(error) => return note(name, Err(error), report),
-        };
-        let done = contain(|| check(&transaction, report)).map_err(|fault| explain(fault, &link));
-        drop(transaction);
-        match done {
-            Err(fault) if fault.is_fatal(false) => {
-                // What panicked can't be used for the next part; the store opens it anew.
-                let failed: Result<(), _> = self.reading(|_| Err(fault));
-                note(name, failed, report)
-            }
-            done => note(name, done.map_err(ReadError::from), report),
-        }
+        let before = report.clone();
+        let done = self.on_snapshot(|transaction, _| {
+            report.clone_from(&before);
+            check(transaction, report)
+        });
+        note(name, done, report)
     }
 }
 

@@ -1,5 +1,10 @@
-//! What nobody does by accident: stories that bend chains of facts back, files that were cut short.
+//! What nobody does by accident: stories that bend chains of facts back, files that were cut short,
+//! records that are written anew under those who read them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use garret_core::medium::{Medium, MediumError};
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
 use garret_storage::{FactId, NewFact, OpenError, Outcome, Store};
@@ -87,4 +92,69 @@ fn saying_again_what_is_known_costs_no_write() {
     // One that is new takes the others with it.
     store.add_facts(&[known[0].clone(), lives("Ada", "Bern", 9)], AT).unwrap();
     assert_eq!(store.pending().unwrap(), pending + 1);
+}
+
+fn with_facts(count: u64) -> Store {
+    let store = open(&RamMedium::new());
+    for number in 0..count {
+        let town = format!("town {number}");
+        store.add_fact(&lives(&town, &town, 1), AT).unwrap();
+    }
+    store
+}
+
+#[test]
+fn going_through_facts_outlasts_a_rewrite() {
+    let (store, mut seen) = (with_facts(200), Vec::new());
+    let each = |fact: &garret_storage::FactView<'_>| {
+        if seen.len() % 70 == 0 {
+            store.compact().unwrap();
+        }
+        seen.push(fact.id.0);
+    };
+    store.for_each_fact(each).unwrap();
+    assert_eq!(seen, (1..=200).collect::<Vec<_>>());
+}
+
+/// Memory; when it is first written to, a store writes its records anew.
+struct Meddler {
+    bytes: RamMedium,
+    store: Arc<Store>,
+    writes: AtomicU32,
+}
+
+impl Medium for Meddler {
+    fn len(&self) -> Result<u64, MediumError> {
+        self.bytes.len()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), MediumError> {
+        self.bytes.read_at(offset, out)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        if self.writes.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.store.compact().unwrap();
+        }
+        self.bytes.write_at(offset, bytes)
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), MediumError> {
+        self.bytes.set_len(len)
+    }
+
+    fn sync(&self) -> Result<(), MediumError> {
+        self.bytes.sync()
+    }
+}
+
+#[test]
+fn a_backup_outlasts_a_rewrite() {
+    let (store, bytes) = (Arc::new(with_facts(200)), RamMedium::new());
+    let writes = AtomicU32::new(0);
+    let to = Meddler { bytes: bytes.clone(), store: store.clone(), writes };
+    store.backup(Box::new(to)).unwrap();
+    let copy = open(&bytes);
+    assert_eq!(copy.stats().unwrap().facts, store.stats().unwrap().facts);
+    assert!(copy.verify().unwrap().is_clean());
 }
