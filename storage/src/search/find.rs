@@ -184,7 +184,7 @@ impl Store {
     /// The messages and facts that answer best. Any text is a query; one that has to do with
     /// nothing in the store finds nothing.
     ///
-    /// The first search reads the whole store into an index (1.4 s of processor time for 100,000
+    /// The first search reads the whole store into an index (1.6 s of processor time for 100,000
     /// short messages on x86_64); later ones read what was written since. Neither keeps anybody
     /// from writing, and nothing is written.
     ///
