@@ -293,3 +293,31 @@ fn verify_finds_a_flipped_byte() {
     assert_eq!(report["clean"], json!(false));
     assert!(report["problems"].as_array().unwrap().iter().all(|problem| problem["advice"] != ""));
 }
+
+#[test]
+fn an_export_is_taken_in_elsewhere() {
+    let home = tempfile::tempdir().unwrap();
+    told(&home, &OSLO);
+    bergen(&home);
+    import(&home, LINES, &[]);
+    for form in [&[][..], &["--lines"]] {
+        let file = home.path().join(format!("export{}", form.len()));
+        let file = file.to_str().unwrap();
+        told(&home, &[&["export", file], form].concat());
+        let refused = failed(&ran(&home, &["export", file]), 1);
+        assert!(refused.contains("choose a new file"), "{refused}");
+        let other = tempfile::tempdir().unwrap();
+        let report = value(&other, &["import", file]);
+        let counts = ["sessions", "turns", "replies", "facts"].map(|name| &report[name]);
+        assert_eq!(counts, [2, 4, 1, 2], "{report}");
+        assert_eq!(fact(&other, "f1").superseded_by.as_deref(), Some("f2"));
+        assert_eq!(value(&other, &["get", "kitchen/3/user"])["text"], "And the hens?");
+        let taken = failed(&ran(&other, &["import", file]), 1);
+        assert!(taken.contains("kitchen") || taken.contains("conv-26/1"), "{taken}");
+        let renamed = value(&other, &["import", file, "--rename"]);
+        assert_eq!(renamed["renamed"].as_array().unwrap().len(), 2, "{renamed}");
+        assert_eq!(value(&other, &["stats"])["sessions"], 4);
+        let piped = ran(&home, &[&["export", "-"], form].concat());
+        assert_eq!(piped.stdout, std::fs::read(file).unwrap());
+    }
+}

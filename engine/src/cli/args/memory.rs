@@ -20,7 +20,7 @@ pub(in crate::cli) enum MemoryAction {
     Search(Search),
     /// Store a fact: a statement with a source and a date
     Add(Add),
-    /// Take in conversations held elsewhere, one JSON object a line
+    /// Take in an export of Garret's, or conversations held elsewhere, one JSON object a line
     ///
     /// A line has `text` and may have `session` (or LoCoMo's `conv` and `session`), `speaker` (or
     /// `role`: user, assistant or a name), `at` (or `timestamp`), `id` (or `dia_id`) and `caption`.
@@ -76,6 +76,14 @@ pub(in crate::cli) enum MemoryAction {
         #[arg(long)]
         json: bool,
     },
+    /// Write everything in a form that `import` takes, here or elsewhere
+    Export {
+        /// The new file; `-` writes standard output
+        file: PathBuf,
+        /// Write JSON Lines instead of a bundle
+        #[arg(long)]
+        lines: bool,
+    },
     /// Copy everything to a new file, which can take the place of the namespace's own
     Backup {
         /// The new file
@@ -130,6 +138,9 @@ pub(in crate::cli) struct Add {
 pub(in crate::cli) struct Import {
     /// File of lines; `-` reads standard input
     pub(in crate::cli) file: PathBuf,
+    /// With an export: give conversations whose names are taken another one
+    #[arg(long)]
+    pub(in crate::cli) rename: bool,
     /// Conversation of the lines that name none
     #[arg(long, value_name = "ID")]
     pub(in crate::cli) session: Option<String>,

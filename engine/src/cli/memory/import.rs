@@ -11,7 +11,7 @@ use garret_core::id::SessionId;
 use garret_core::time::{Clock as _, Confidence, WallTime};
 use garret_hal::clock::SystemClock;
 use garret_storage::search::Speaker;
-use garret_storage::{ImportedTurn, MAX_BYTES, Store};
+use garret_storage::{BundleCounts, ImportedTurn, MAX_BYTES, Store, Taken};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -25,8 +25,14 @@ use crate::open;
 /// `garret memory import`.
 pub(super) fn run(config: &Config, import: &Import) -> Result<(), Box<dyn Error>> {
     let session: Option<SessionId> = import.session.as_deref().map(str::parse).transpose()?;
-    let source = Source::open(&import.file)?;
+    let mut source = Source::open(&import.file)?;
+    let is_export = source.is_export()?;
     let store = open::store(config)?;
+    if is_export {
+        whole(&store, source, import)?;
+        embed::after_import(config, &store);
+        return Ok(());
+    }
     let bar = source.bar();
     let mut importer = Importer {
         store: &store,
@@ -48,6 +54,47 @@ pub(super) fn run(config: &Config, import: &Import) -> Result<(), Box<dyn Error>
     read.map_err(|error| {
         format!("{error}; the lines before it are imported: mend it, then run this again").into()
     })
+}
+
+/// Takes in what `garret memory export` wrote, all of it or nothing.
+fn whole(store: &Store, source: Source, import: &Import) -> Result<(), Box<dyn Error>> {
+    let taken = if import.rename { Taken::Rename } else { Taken::Refuse };
+    let report = store.import(source.reader, taken)?;
+    let renamed = report.renamed.iter().map(|(old, new)| [old.to_string(), new.to_string()]);
+    let BundleCounts { sessions, turns, replies, facts, .. } = report.counts;
+    let namespace = &report.namespace;
+    let known_facts = report.known_facts;
+    let whole = Whole {
+        namespace,
+        sessions,
+        turns,
+        replies,
+        facts,
+        known_facts,
+        renamed: renamed.collect(),
+    };
+    if import.json {
+        return output::say_json(&whole);
+    }
+    for [old, new] in &whole.renamed {
+        output::note(&format!("(`{old}` is `{new}` here)"));
+    }
+    Ok(output::say(&format!(
+        "{sessions} sessions, {turns} turns, {replies} replies and {facts} facts of `{namespace}` \
+         imported"
+    ))?)
+}
+
+/// What an export held, on the wire.
+#[derive(Serialize)]
+struct Whole<'a> {
+    namespace: &'a str,
+    sessions: u64,
+    turns: u64,
+    replies: u64,
+    facts: u64,
+    known_facts: u64,
+    renamed: Vec<[String; 2]>,
 }
 
 /// What was done, on the wire.
@@ -274,6 +321,18 @@ impl Source {
             (Box::new(BufReader::new(open)), Some(about.len()).filter(|bytes| *bytes > 0))
         };
         Ok(Self { reader, bytes, read: 0, number: 0, line: Vec::new() })
+    }
+
+    /// Whether it is what `garret memory export` writes, in either of its forms.
+    fn is_export(&mut self) -> Result<bool, String> {
+        #[derive(Deserialize)]
+        struct Head {
+            kind: String,
+        }
+        let start = self.reader.fill_buf().map_err(|error| format!("it can't be read: {error}"))?;
+        let line = start.split(|byte| *byte == b'\n').next().unwrap_or_default();
+        let head = serde_json::from_slice(line);
+        Ok(start.starts_with(b"Garret bundle") || head.is_ok_and(|Head { kind }| kind == "garret"))
     }
 
     /// The next line with its end, if there is one.

@@ -1,12 +1,14 @@
 //! Looking after what is remembered: checks and copies.
 
 use std::error::Error;
-use std::fs::File;
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use garret_hal::media::FileMedium;
-use garret_storage::{Checked, Report, Store};
+use garret_storage::{BundleCounts, Checked, Format, Report, Store};
 use serde::Serialize;
 
 use crate::cli::{Ended, output};
@@ -85,6 +87,32 @@ impl<'a> From<&'a Report> for Verified<'a> {
             pending,
         }
     }
+}
+
+/// `garret memory export`.
+pub(super) fn export(store: &Store, file: &Path, lines: bool) -> Result<(), Box<dyn Error>> {
+    let format = if lines { Format::Lines } else { Format::Bundle };
+    if file == Path::new("-") {
+        store.export(std::io::stdout().lock(), format)?;
+        return Ok(());
+    }
+    let at = file.display();
+    // Nobody else's business.
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
+    let new = opened.map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => format!("{at} is there already: choose a new file"),
+        _ => format!("{at}: {error}"),
+    })?;
+    let written = store.export(&new, format).map_err(Box::<dyn Error>::from);
+    let written = written.and_then(|counts| Ok(new.sync_all().map(|()| counts)?));
+    let counts = written.inspect_err(|_| {
+        // What was begun is worth nothing.
+        let _ = std::fs::remove_file(file);
+    })?;
+    let BundleCounts { sessions, turns, replies, facts, .. } = counts;
+    Ok(output::say(&format!(
+        "{at}: {sessions} sessions, {turns} turns, {replies} replies and {facts} facts"
+    ))?)
 }
 
 /// `garret memory backup`.

@@ -45,6 +45,9 @@ pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
         MemoryAction::Verify { erased: None, json } => {
             return keep::verify(&open::existing_store(config)?, *json);
         }
+        MemoryAction::Export { file, lines } => {
+            keep::export(&open::existing_store(config)?, file, *lines)?;
+        }
         MemoryAction::Backup { file, json } => {
             keep::backup(&open::existing_store(config)?, file, *json)?;
         }
