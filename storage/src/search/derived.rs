@@ -24,7 +24,7 @@ use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     queue: Mutex<Queue>,
-    kept: Mutex<Option<Kept>>,
+    pub(super) kept: Mutex<Option<Kept>>,
 }
 
 /// What an index doesn't know yet.
@@ -104,6 +104,11 @@ impl Derived {
         *kept = None;
         self.kept.clear_poison();
         kept
+    }
+
+    /// Whether there is an index.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept.lock().is_ok_and(|kept| kept.is_some())
     }
 
     /// Hands an index that agrees with the records to `act`, and the snapshot that it agrees with.
@@ -285,7 +290,7 @@ impl Kept {
 }
 
 /// A moment, unless the clock was known to be wrong.
-fn time(unix_ms: i64, clock: Confidence) -> Option<i64> {
+pub(super) fn time(unix_ms: i64, clock: Confidence) -> Option<i64> {
     (clock != Confidence::Wrong).then_some(unix_ms)
 }
 

@@ -55,6 +55,7 @@
 //! session waits for a search by vectors. The index isn't stored, so each process builds it once.
 
 mod candidates;
+mod check;
 pub(crate) mod dates;
 mod derived;
 mod excerpt;
@@ -70,6 +71,7 @@ mod score;
 mod top;
 mod unit;
 
+pub(crate) use check::unit_name;
 pub(crate) use derived::{Change, Derived};
 pub use find::{Found, Hit, Kind, Search, Source};
 pub use index::Index;

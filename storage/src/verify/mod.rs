@@ -11,14 +11,13 @@ mod references;
 mod report;
 
 use garret_core::medium::MediumError;
-use redb::ReadTransaction;
+use redb::{ReadTransaction, ReadableDatabase as _};
 
 use crate::error::{Fault, PAGE, ReadError};
-use crate::facts::record::fact_name;
-use crate::open::Open;
-use crate::record::turn_name;
+use crate::open::{Open, contain};
+use crate::search::unit_name;
 use crate::store::Store;
-use crate::vectors::{UnitKey, VectorError};
+use crate::vectors::VectorError;
 use report::Advice;
 
 pub use report::{Checked, Problem, Report};
@@ -62,8 +61,31 @@ impl Store {
         for (name, check) in conversations.into_iter().chain(OF_FACTS) {
             self.section(name, check, &mut report)?;
         }
+        self.index(&mut report)?;
         self.vectors(&mut report)?;
         Ok(report)
+    }
+
+    fn index(&self, report: &mut Report) -> Result<(), ReadError> {
+        let checked = contain(|| {
+            Ok(self.derived.check(|take| {
+                self.reading(|open| {
+                    take();
+                    Ok(Ok(open.database.begin_read()?))
+                })
+            }))
+        });
+        match checked.map_err(ReadError::from).flatten() {
+            Ok(None) => Ok(()),
+            Ok(Some(checked)) => {
+                report.checked.indexed = checked.units;
+                for (what, key) in checked.wrong {
+                    report.add(what, key, Advice::Reopen);
+                }
+                Ok(())
+            }
+            Err(error) => note("text index", Err(error), report),
+        }
     }
 
     fn vectors(&self, report: &mut Report) -> Result<(), ReadError> {
@@ -72,14 +94,7 @@ impl Store {
             Ok(Some((wrong, looked_at))) => {
                 report.checked.vectors = u64::try_from(looked_at).unwrap_or(u64::MAX);
                 for unit in wrong {
-                    let of = match unit {
-                        UnitKey::Words { session, turn } => turn_name(session, turn),
-                        UnitKey::Reply { session, turn } => {
-                            format!("reply to {}", turn_name(session, turn))
-                        }
-                        UnitKey::Fact { id } => fact_name(id),
-                    };
-                    report.add("vector", of, Advice::Vectors);
+                    report.add("vector", unit_name(unit), Advice::Vectors);
                 }
             }
             Err(VectorError::Medium(error)) if error != MediumError::OutOfRange => {

@@ -44,7 +44,8 @@ pub struct Checked {
     pub references: u64,
     /// Writes that wait in the journal.
     pub pending: u64,
-    /// Messages whose words were looked for in the index of the search; 0 before the first search.
+    /// Messages and facts in the index of the search, of which some were looked at closely; 0
+    /// before the first search.
     pub indexed: u64,
     /// Vectors of the embedder that is set.
     pub vectors: u64,
@@ -82,6 +83,8 @@ pub(super) enum Advice {
     Restore,
     /// A session as a whole.
     Session,
+    /// What is made from the records when the store is opened.
+    Reopen,
     /// A vector, which can be made again.
     Vectors,
 }
@@ -90,6 +93,7 @@ impl Advice {
     const fn text(self) -> &'static str {
         match self {
             Self::Restore => "copy the store, check the disk, restore a backup",
+            Self::Reopen => "close the store and open it again; nothing that was said is wrong",
             Self::Vectors => {
                 "it is made again in idle time; where that goes on, delete the files `.i8` and `.f16`"
             }
