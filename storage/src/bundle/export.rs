@@ -47,7 +47,8 @@ impl Store {
     /// [`Store::import`] takes, here or elsewhere, by this version or a later one. What is made
     /// from the records, as vectors are, isn't in it.
     ///
-    /// Others may read and write meanwhile. Memory is needed for a line about each session and the
+    /// Others may read and write meanwhile, but an export ends with an error where the records are
+    /// written anew ([`Store::compact`], [`Store::forget`]) before it is done. Memory is needed for a line about each session and the
     /// largest record.
     ///
     /// # Errors
