@@ -13,6 +13,7 @@ mod machine;
 mod peers;
 mod query;
 mod report;
+mod stand_in;
 mod synthetic;
 mod vectors;
 

@@ -5,16 +5,18 @@ use std::error::Error;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use clap::Subcommand;
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::FileMedium;
-use garret_storage::search::Speaker;
+use garret_storage::search::{Search, Speaker};
 use garret_storage::{ImportedTurn, Store};
 
 use super::corpus::{self, Query, Record};
 use super::machine::{process_time, status_bytes, timed};
 use super::peers::{Measured, measured};
+use super::stand_in;
 
 /// What such a process does.
 #[derive(Subcommand)]
@@ -26,8 +28,17 @@ pub(crate) enum Task {
         #[arg(long)]
         hang: bool,
     },
+    /// Gives every record of the store a vector
+    Embed { folder: PathBuf },
     /// Opens the store and answers the queries
-    Query { folder: PathBuf, queries: PathBuf, k: usize },
+    Query {
+        folder: PathBuf,
+        queries: PathBuf,
+        k: usize,
+        /// By their vectors, too
+        #[arg(long)]
+        vectors: bool,
+    },
     /// Opens the store and reads the last turn of a session
     Reopen { folder: PathBuf, session: String },
 }
@@ -36,7 +47,8 @@ pub(crate) enum Task {
 pub(crate) fn run(task: &Task) -> Result<(), Box<dyn Error>> {
     let measured = match task {
         Task::Fill { folder, records, hang } => fill(folder, records, *hang)?,
-        Task::Query { folder, queries, k } => query(folder, queries, *k)?,
+        Task::Embed { folder } => embed(folder)?,
+        Task::Query { folder, queries, k, vectors } => query(folder, queries, *k, *vectors)?,
         Task::Reopen { folder, session } => reopen(folder, session)?,
     };
     println!("{}", serde_json::to_string(&measured)?);
@@ -153,23 +165,60 @@ pub(super) fn folder_bytes(folder: &Path) -> Result<f64, Box<dyn Error>> {
     Ok(bytes)
 }
 
-fn query(folder: &Path, queries: &Path, k: usize) -> Result<Measured, Box<dyn Error>> {
+fn embed(folder: &Path) -> Result<Measured, Box<dyn Error>> {
+    let store = open(folder)?;
+    stand_in::set(&store)?;
+    let (mut count, mut spent) = (0, Duration::ZERO);
+    loop {
+        let texts = store.unembedded(10_000)?;
+        if texts.is_empty() {
+            break;
+        }
+        let embedded = |(key, text): (_, String)| (key, stand_in::embed(&text));
+        let vectors: Vec<_> = texts.into_iter().map(embedded).collect();
+        let before = process_time();
+        count += store.add_vectors(&vectors)?;
+        store.tend_vectors()?;
+        spent += process_time() - before;
+    }
+    Ok(Measured {
+        inserts_per_s: Some(f64::from(u32::try_from(count)?) / spent.as_secs_f64()),
+        file_bytes: Some(folder_bytes(folder)?),
+        ..garret()
+    })
+}
+
+/// With vectors, each query's is made before its time begins.
+fn query(
+    folder: &Path,
+    queries: &Path,
+    k: usize,
+    vectors: bool,
+) -> Result<Measured, Box<dyn Error>> {
     let queries: Vec<Query> = corpus::load(queries)?;
-    let warm = queries.first().ok_or("no queries")?;
+    let embedded: Vec<_> = queries.iter().map(|query| stand_in::embed(&query.text)).collect();
+    let mut asked = queries.iter().zip(&embedded).map(|(query, vector)| Search {
+        vector: vectors.then_some(&**vector),
+        ..Search::new(&query.text, k)
+    });
+    let warm = asked.clone().next().ok_or("no queries")?;
     let (store, first) = timed(|| -> Result<_, Box<dyn Error>> {
         let store = open(folder)?;
-        store.search(&warm.text, None, k)?;
+        if vectors {
+            stand_in::set(&store)?;
+        }
+        store.find(&warm)?;
         Ok(store)
     });
     let store = store?;
     let mut measured =
         Measured { first_us: Some(first.wall_us), first_cpu_us: Some(first.cpu_us), ..garret() };
-    for query in &queries {
-        let (found, took) = timed(|| store.search(&query.text, None, k));
-        found?;
+    asked.try_for_each(|query| {
+        let (found, took) = timed(|| store.find(&query));
         measured.wall_us.push(took.wall_us);
         measured.cpu_us.push(took.cpu_us);
-    }
+        found.map(drop)
+    })?;
     measured.resident_bytes = status_bytes("VmRSS");
     Ok(measured)
 }
@@ -207,7 +256,9 @@ mod tests {
         std::fs::create_dir(&data).unwrap();
         let filled = fill(&data, &path("records"), false).unwrap();
         assert!(filled.file_bytes.unwrap() > 0.0 && filled.inserts_per_s.unwrap() > 0.0);
-        assert_eq!(query(&data, &path("queries"), 10).unwrap().wall_us.len(), 5);
+        assert_eq!(query(&data, &path("queries"), 10, false).unwrap().wall_us.len(), 5);
+        assert!(embed(&data).unwrap().inserts_per_s.unwrap() > 0.0);
+        assert_eq!(query(&data, &path("queries"), 10, true).unwrap().wall_us.len(), 5);
         assert_eq!(reopen(&data, &records[59].session).unwrap().cpu_us.len(), 1);
         assert!(reopen(&data, "another").is_err());
     }

@@ -72,6 +72,16 @@ impl Measured {
         median(&self.cpu_us)
     }
 
+    /// Opening and the first query in microseconds on the clock.
+    pub(super) fn first(&self) -> Option<f64> {
+        self.first_us
+    }
+
+    /// The same on the processor.
+    pub(super) fn first_cpu(&self) -> Option<f64> {
+        self.first_cpu_us
+    }
+
     pub(super) fn p99(&self) -> f64 {
         percentile(&self.cpu_us, 0.99)
     }

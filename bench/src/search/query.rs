@@ -3,11 +3,11 @@
 use std::error::Error;
 use std::path::Path;
 
-use super::Options;
 use super::child;
 use super::corpus;
 use super::peers::{FTS5, LEAN_MEMORY, Measured, Peers};
-use super::report::{Report, Target, Unit};
+use super::report::{Figure, Report, Target, Unit};
+use super::{Options, stand_in};
 
 /// Queries that Garret answers, and how many of them the slower peers do.
 const QUERIES: usize = 500;
@@ -15,8 +15,6 @@ const QUERIES_FTS5: usize = 200;
 const QUERIES_LEAN_MEMORY: usize = 20;
 /// Hits asked for.
 const K: usize = 10;
-/// Dimensions of a record's vector.
-const DIMS: &str = "384";
 
 /// Sizes, and the time in microseconds that half of the queries may take there.
 const SIZES: [(usize, f64); 2] = [(10_000, 2_000.0), (100_000, 10_000.0)];
@@ -57,57 +55,91 @@ fn measure(
     let data = file("garret");
     std::fs::create_dir(&data)?;
     let filled = child::spawn(&["fill", &data, &records])?;
-    let ours = child::spawn(&["query", &data, &queries(QUERIES)?, &K.to_string()])?;
+    let (asked_all, k) = (queries(QUERIES)?, K.to_string());
+    let words = child::spawn(&["query", &data, &asked_all, &k])?;
+    let embedded = child::spawn(&["embed", &data])?;
+    let hybrid = child::spawn(&["query", "--vectors", &data, &asked_all, &k])?;
 
     let folder_of = |name: &str| std::fs::create_dir(file(name)).map(|()| file(name));
     let (fts5, lean) = (folder_of("fts5")?, folder_of("lean-memory")?);
-    let k = K.to_string();
     let mut theirs = Vec::new();
     theirs.extend(peers.run(FTS5, &[&records, &queries(QUERIES_FTS5)?, &k, &fts5]));
     let queries = queries(QUERIES_LEAN_MEMORY)?;
-    theirs.extend(peers.run(LEAN_MEMORY, &[&records, &queries, &k, &lean, DIMS]));
-    print(report, count, most_us, (&ours, &filled), &theirs);
+    theirs.extend(
+        peers.run(LEAN_MEMORY, &[&records, &queries, &k, &lean, &stand_in::DIMS.to_string()]),
+    );
+    let ours = Ours { count, most_us, filled, words, embedded, hybrid };
+    ours.print(report, &theirs);
     Ok(())
 }
 
-fn print(
-    report: &mut Report,
+/// What was measured of Garret.
+struct Ours {
     count: usize,
     most_us: f64,
-    (ours, filled): (&Measured, &Measured),
-    theirs: &[Measured],
-) {
-    let at_most = |most| Some(Target::AtMost(most));
-    let figure = report.figure("query p50, processor", ours.p50(), Unit::Time, at_most(most_us));
-    for peer in theirs {
-        let target = (peer.peer == "lean-memory").then_some(Target::AtLeast(50.0));
-        report.against(figure, &peer.name(), peer.p50(), target);
+    filled: Measured,
+    words: Measured,
+    embedded: Measured,
+    hybrid: Measured,
+}
+
+impl Ours {
+    fn print(&self, report: &mut Report, theirs: &[Measured]) {
+        let Self { count, most_us, .. } = *self;
+        let figure = |report: &mut Report, what, value: Option<f64>, unit, target| {
+            report.figure(what, value.unwrap_or(f64::NAN), unit, target)
+        };
+        let at_most = |most| Some(Target::AtMost(most));
+        let p50 = Some(self.hybrid.p50());
+        let time = figure(report, "hybrid query p50, processor", p50, Unit::Time, at_most(most_us));
+        for peer in theirs {
+            let target = (peer.peer == "lean-memory").then_some(Target::AtLeast(50.0));
+            report.against(time, &peer.name(), peer.p50(), target);
+        }
+        let p99 = self.hybrid.p99();
+        figure(report, "hybrid query p99, processor", Some(p99), Unit::Time, None);
+        let ratio = Some(p99 / self.hybrid.p50());
+        figure(report, "p99 / p50", ratio, Unit::Ratio, at_most(3.0));
+        let p50 = Some(self.hybrid.wall_p50());
+        let time = figure(report, "hybrid query p50, clock", p50, Unit::Time, None);
+        each(report, time, theirs, |peer| Some(peer.wall_p50()));
+        let p50 = Some(self.words.p50());
+        let time = figure(report, "query by words alone p50, processor", p50, Unit::Time, None);
+        each(report, time, theirs, |peer| Some(peer.p50()));
+        let p99 = Some(self.words.p99());
+        figure(report, "query by words alone p99, processor", p99, Unit::Time, None);
+        for (what, first) in [
+            ("open and first query, clock", Measured::first as fn(&Measured) -> Option<f64>),
+            ("open and first query, processor", Measured::first_cpu),
+        ] {
+            let time = figure(report, what, first(&self.hybrid), Unit::Time, None);
+            each(report, time, theirs, first);
+        }
+        let most = (count == 100_000).then_some(Target::AtMost(64.0 * 1_048_576.0));
+        let what = "in memory after the queries (VmRSS)";
+        let resident = figure(report, what, self.hybrid.resident_bytes, Unit::Bytes, most);
+        each(report, resident, theirs, |peer| peer.resident_bytes);
+        let what = "in memory, by words alone";
+        figure(report, what, self.words.resident_bytes, Unit::Bytes, None);
+        let thousand = |bytes: f64| bytes / count as f64 * 1_000.0;
+        let bytes = self.filled.file_bytes.map(thousand);
+        let files = figure(report, "files, for 1,000 records", bytes, Unit::Bytes, None);
+        each(report, files, theirs, |peer| peer.file_bytes.map(thousand));
+        let bytes = self.embedded.file_bytes.map(thousand);
+        let files = figure(report, "files with vectors", bytes, Unit::Bytes, None);
+        each(report, files, theirs, |peer| peer.file_bytes.map(thousand));
+        let rate = self.filled.inserts_per_s;
+        let rate =
+            figure(report, "records stored a second of processor time", rate, Unit::Rate, None);
+        each(report, rate, theirs, |peer| peer.inserts_per_s);
+        let what = "vectors stored a second of processor time";
+        figure(report, what, self.embedded.inserts_per_s, Unit::Rate, None);
     }
-    report.figure("query p99, processor", ours.p99(), Unit::Time, None);
-    report.figure("p99 / p50", ours.p99() / ours.p50(), Unit::Ratio, at_most(3.0));
-    let figure = report.figure("query p50, clock", ours.wall_p50(), Unit::Time, None);
-    each(report, figure, theirs, |peer| Some(peer.wall_p50()));
-    let figure = |report: &mut Report, what, value: Option<f64>, unit, target| {
-        report.figure(what, value.unwrap_or(f64::NAN), unit, target)
-    };
-    let first = figure(report, "open and first query, clock", ours.first_us, Unit::Time, None);
-    each(report, first, theirs, |peer| peer.first_us);
-    let what = "open and first query, processor";
-    let first = figure(report, what, ours.first_cpu_us, Unit::Time, None);
-    each(report, first, theirs, |peer| peer.first_cpu_us);
-    let most = (count == 100_000).then_some(Target::AtMost(64.0 * 1_048_576.0));
-    let what = "in memory after the queries (VmRSS)";
-    let resident = figure(report, what, ours.resident_bytes, Unit::Bytes, most);
-    each(report, resident, theirs, |peer| peer.resident_bytes);
-    let thousand = |bytes: f64| bytes / count as f64 * 1_000.0;
-    let bytes = filled.file_bytes.map(thousand);
-    let files = figure(report, "files, for 1,000 records", bytes, Unit::Bytes, None);
-    each(report, files, theirs, |peer| peer.file_bytes.map(thousand));
 }
 
 fn each(
     report: &mut Report,
-    figure: super::report::Figure,
+    figure: Figure,
     theirs: &[Measured],
     value: impl Fn(&Measured) -> Option<f64>,
 ) {
