@@ -25,7 +25,7 @@ const K: usize = 10;
 /// Vectors that a rotation is learned from, drawn apart from those that are searched.
 const SAMPLE: usize = 4_096;
 /// Texts that are embedded to draw vectors like theirs.
-const TEXTS: usize = 2_400;
+const TEXTS: usize = 1_600;
 /// Vectors added at once.
 const BATCH: usize = 1_000;
 
@@ -88,7 +88,11 @@ fn source(options: &Options) -> Result<(Source, &'static str), Box<dyn Error>> {
     let Some(embedder) = &options.embedder else {
         return Ok((Source::decaying(DIMS, 19), "a made-up spectrum"));
     };
-    let embedder = Embedder::load(Backend::start()?, embedder, EmbedderOptions::default())?;
+    let embedder = Embedder::load(
+        Backend::start()?,
+        embedder,
+        EmbedderOptions { threads: 1, ..EmbedderOptions::default() },
+    )?;
     let texts = corpus::records(options.data.as_deref(), 10_000)?;
     let some: Vec<&str> =
         texts.iter().step_by(10_000 / TEXTS).map(|record| &*record.text).take(TEXTS).collect();
