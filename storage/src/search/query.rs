@@ -13,6 +13,9 @@ pub(super) struct Query {
     pub(super) spelt: Vec<String>,
     /// Its words as they are, folded, common ones too.
     pub(super) folded: Vec<String>,
+    /// Those of them that may be a name: not a common word, unless it is written as a name where
+    /// no sentence begins.
+    pub(super) names: Vec<String>,
     /// It wants to know a time.
     pub(super) asks_when: bool,
     /// The time it names.
@@ -27,7 +30,12 @@ impl Query {
         let spoken = Language::detect(text);
         tokens(text, &mut |token| {
             if matches!(token.kind, Kind::Word | Kind::Exact) {
-                query.folded.push(fold(token.text).into_owned());
+                let word = fold(token.text).into_owned();
+                let capital = token.text.starts_with(char::is_uppercase);
+                if !is_common(&token, spoken) || (capital && !query.folded.is_empty()) {
+                    query.names.push(word.clone());
+                }
+                query.folded.push(word);
             }
             let empty = token.kind == Kind::Inner || is_common(&token, spoken);
             if empty || query.words.len() == QUERY_WORDS {
