@@ -53,6 +53,15 @@ impl Link {
         }
     }
 
+    /// From now on writes are performed as soon as they have more than `most` bytes together, in
+    /// their order: what a database does to a file. So a transaction can be larger than memory;
+    /// what waits from before must be such that it may be performed. Without `most` they wait.
+    pub(crate) fn spill(&self, most: Option<usize>) {
+        if let State::Staged(stage) = &mut *self.state() {
+            stage.most = most.unwrap_or(usize::MAX);
+        }
+    }
+
     /// Everything a still staged link holds, and nothing afterwards.
     pub(crate) fn take_image(&self) -> Option<Image> {
         match std::mem::replace(&mut *self.state(), State::Cut) {
@@ -147,6 +156,10 @@ pub(crate) struct Stage {
     base: u64,
     blocks: BTreeMap<u64, Box<[u8; BLOCK]>>,
     waiting: VecDeque<Operation>,
+    /// Bytes of the writes among them.
+    bytes: usize,
+    /// Beyond so many, they are performed at once.
+    most: usize,
 }
 
 /// Content of a medium that was made in memory; blocks that aren't there are zeros.
@@ -164,12 +177,14 @@ pub(crate) enum Operation {
 impl Stage {
     /// Nothing waits on a medium of `len` bytes.
     pub(crate) fn new(len: u64) -> Self {
-        Self { len, base: len, blocks: BTreeMap::new(), waiting: VecDeque::new() }
+        let (blocks, waiting) = (BTreeMap::new(), VecDeque::new());
+        Self { len, base: len, blocks, waiting, bytes: 0, most: usize::MAX }
     }
 
     /// `image` shows, and `waiting` makes the medium so.
     pub(crate) fn of(image: Image, waiting: VecDeque<Operation>) -> Self {
-        Self { len: image.len, base: 0, blocks: image.blocks, waiting }
+        let (len, blocks) = (image.len, image.blocks);
+        Self { len, base: 0, blocks, waiting, bytes: 0, most: usize::MAX }
     }
 
     fn write(&mut self, medium: &dyn Medium, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
@@ -183,7 +198,8 @@ impl Stage {
             done += take;
         }
         self.waiting.push_back(Operation::Write { offset, bytes: bytes.to_vec() });
-        Ok(())
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.bytes > self.most { self.perform(medium) } else { Ok(()) }
     }
 
     fn set_len(&mut self, len: u64) {
@@ -252,7 +268,7 @@ impl Stage {
             self.waiting.pop_front();
         }
         self.blocks.clear();
-        self.base = self.len;
+        (self.base, self.bytes) = (self.len, 0);
         Ok(())
     }
 }
@@ -350,6 +366,20 @@ mod tests {
                    }
                    prop_assert_eq!(&medium.snapshot(), &flushed);
                }
+               link.flush()?;
+               prop_assert_eq!(medium.snapshot(), &*model);
+               // Without waiting for a flush, where not much is to wait.
+               link.spill(Some(10_000));
+               for n in 0..9_usize {
+                   adapter.write(n as u64 * 1_000, &[n as u8; 1_500])?;
+                   model.resize(model.len().max(n * 1_000 + 1_500), 0);
+                   model[n * 1_000..][..1_500].fill(n as u8);
+                   if n == 6 {
+                       prop_assert_eq!(&medium.snapshot(), &model);
+                   }
+               }
+               prop_assert_eq!(read(&adapter, 0, model.len())?, &*model);
+               link.spill(None);
                link.flush()?;
                prop_assert_eq!(medium.snapshot(), &*model);
                link.cut();

@@ -105,7 +105,7 @@ impl<R: Read> FrameReader<R> {
         match postcard::take_from_bytes(&self.payload) {
             // Without it the last frame could be another's.
             Ok((Record::End(End { sha256: None, .. }), _)) => Err(damaged()),
-            Ok((record, [])) => Ok(Next { record, before, at, bytes }),
+            Ok((record, [])) => Ok(Next { record, before, at }),
             _ => Err(damaged()),
         }
     }

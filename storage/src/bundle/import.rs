@@ -70,9 +70,9 @@ impl Store {
 
 /// Bytes that are read at a time.
 const BUFFER: usize = 64 << 10;
-/// Bytes of records after which pages that no reader sees yet go to the medium, not to stay in
-/// memory.
-const FLUSH: usize = 4 << 20;
+/// Bytes of pages that wait in memory; more go to the medium, where no reader sees them before the
+/// commit.
+const MOST_WAITING: usize = 4 << 20;
 
 fn take_all<R: BufRead>(
     open: &mut Open,
@@ -81,9 +81,19 @@ fn take_all<R: BufRead>(
 ) -> Result<Result<ImportReport, ImportError>, Fault> {
     // From here on all that isn't on the medium is this import's alone.
     open.fold()?;
+    open.link.spill(Some(MOST_WAITING));
+    let done = take_and_commit(open, reader, taken);
+    open.link.spill(None);
+    done
+}
+
+fn take_and_commit<R: BufRead>(
+    open: &mut Open,
+    reader: &mut Reader<R>,
+    taken: Taken,
+) -> Result<Result<ImportReport, ImportError>, Fault> {
     let transaction = open.database.begin_write()?;
-    let filled = fill(&transaction, reader, taken, || open.link.flush().map_err(Fault::Medium))?;
-    let (report, hash) = match filled {
+    let (report, hash) = match fill(&transaction, reader, taken)? {
         Ok(filled) => filled,
         Err(error) => return Ok(Err(error)),
     };
@@ -97,12 +107,10 @@ fn fill<R: BufRead>(
     transaction: &WriteTransaction,
     reader: &mut Reader<R>,
     taken: Taken,
-    mut flush: impl FnMut() -> Result<(), Fault>,
 ) -> Result<Result<(ImportReport, [u8; 32]), ImportError>, Fault> {
     let mut taker = Taker::new(transaction, taken)?;
-    let mut waiting = 0;
     loop {
-        let Next { record, before, at, bytes } = match reader.next() {
+        let Next { record, before, at } = match reader.next() {
             Ok(next) => next,
             Err(error) => return Ok(Err(error)),
         };
@@ -118,11 +126,6 @@ fn fill<R: BufRead>(
                 Ok(report) => Ok(Ok((report, before))),
                 Err(stop) => stopped(stop, at),
             };
-        }
-        waiting += bytes;
-        if waiting > FLUSH {
-            flush()?;
-            waiting = 0;
         }
     }
 }
@@ -141,8 +144,6 @@ pub(super) struct Next<'a> {
     /// Hash of everything before it.
     pub(super) before: [u8; 32],
     pub(super) at: Place,
-    /// Bytes that it took.
-    pub(super) bytes: usize,
 }
 
 enum Reader<R> {

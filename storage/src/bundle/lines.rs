@@ -114,7 +114,7 @@ impl<R: BufRead> LineReader<R> {
         let line =
             serde_json::from_slice(&self.bytes).map_err(|error| damaged(error.to_string()))?;
         let record = record_of(line).map_err(|why| damaged(why.to_owned()))?;
-        Ok(Next { record, before, at, bytes: self.bytes.len() })
+        Ok(Next { record, before, at })
     }
 
     /// Sees to it that nothing follows.

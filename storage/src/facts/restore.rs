@@ -280,28 +280,33 @@ impl<'t> Restorer<'t> {
         found.ok_or_else(|| wrong(&format!("{heir} replaced {id} and isn't there")))
     }
 
-    /// Follows the successors of a fact. Where facts from both places lead in a circle, one that
-    /// was cut off by another isn't replaced by it.
+    /// Follows the successors of a fact. Where facts from both places lead in a circle, one from
+    /// elsewhere has no successor here.
     fn follow(&mut self, start: u64, done: &mut HashSet<u64>) -> Result<(), Unrestored> {
-        let (mut path, mut at) = (Vec::new(), start);
-        let mut met = HashSet::new();
+        let (mut path, mut met) = (Vec::new(), HashSet::new());
+        let mut at = start;
         while at != 0 && !done.contains(&at) {
             if !met.insert(at) {
-                let circle = path.iter().position(|id| *id == at).unwrap_or(0);
-                let cut = path.iter().skip(circle).find(|id| self.cut.contains(id));
-                let cut = *cut
-                    .ok_or_else(|| wrong(&format!("{} replaced itself in the end", FactId(at))))?;
-                if let Some(before) = load(&self.writer.facts, cut)? {
-                    self.writer
-                        .update(&before, &FactRecord { superseded_by: 0, ..before.clone() })?;
-                }
-                break;
+                return self.open_circle(&path, at);
             }
             path.push(at);
             at = load(&self.writer.facts, at)?.map_or(0, |fact| fact.superseded_by);
         }
         done.extend(path);
         Ok(())
+    }
+
+    /// Opens the circle in which a path ends, whose first fact is `at`.
+    fn open_circle(&mut self, path: &[u64], at: u64) -> Result<(), Unrestored> {
+        let base = self.facts.base;
+        for id in path.iter().skip_while(|id| **id != at).filter(|id| **id > base) {
+            let Some(before) = load(&self.writer.facts, *id)? else { continue };
+            if before.superseded_by <= base {
+                let after = FactRecord { superseded_by: 0, ..before.clone() };
+                return Ok(self.writer.update(&before, &after)?);
+            }
+        }
+        Err(wrong(&format!("{} replaced itself in the end", FactId(at))))
     }
 
     /// A retired duplicate is one of what isn't replaced itself, and ends with it.

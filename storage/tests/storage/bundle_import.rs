@@ -127,7 +127,7 @@ fn random() -> impl Strategy<Value = Store> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 24,
+        cases: std::env::var("PROPTEST_CASES").map_or(24, |cases| cases.parse().unwrap()),
         failure_persistence: None,
         ..Default::default()
     })]
