@@ -320,4 +320,8 @@ fn an_export_is_taken_in_elsewhere() {
         let piped = ran(&home, &[&["export", "-"], form].concat());
         assert_eq!(piped.stdout, std::fs::read(file).unwrap());
     }
+    let lines = home.path().join("export.jsonl");
+    told(&home, &["export", lines.to_str().unwrap()]);
+    let text = std::fs::read_to_string(&lines).unwrap();
+    assert!(text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{text}");
 }

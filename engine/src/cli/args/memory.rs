@@ -80,7 +80,7 @@ pub(in crate::cli) enum MemoryAction {
     Export {
         /// The new file; `-` writes standard output
         file: PathBuf,
-        /// Write JSON Lines instead of a bundle
+        /// Write JSON Lines instead of a bundle, as for a FILE that ends in .jsonl
         #[arg(long)]
         lines: bool,
     },

@@ -91,6 +91,7 @@ impl<'a> From<&'a Report> for Verified<'a> {
 
 /// `garret memory export`.
 pub(super) fn export(store: &Store, file: &Path, lines: bool) -> Result<(), Box<dyn Error>> {
+    let lines = lines || file.extension().is_some_and(|extension| extension == "jsonl");
     let format = if lines { Format::Lines } else { Format::Bundle };
     if file == Path::new("-") {
         store.export(std::io::stdout().lock(), format)?;
