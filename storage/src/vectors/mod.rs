@@ -2,7 +2,7 @@
 //!
 //! The **whole** vectors are half-precision numbers. The **coarse** ones are their first dimensions
 //! in a basis where those tell the most ([`Rotation`]), as int8, and nothing else is in their file,
-//! so that a search reads it from end to end at the speed of memory. It keeps the best hundred and
+//! so that a search reads it from end to end at the speed of memory. It keeps the best and
 //! scores those exactly with the whole vectors. What a search may find is decided by a filter while
 //! the coarse vectors are read, so a narrow filter loses nothing.
 //!
@@ -67,7 +67,7 @@ mod write;
 pub use key::UnitKey;
 pub use layout::MAX_DIMS;
 pub use rotation::Rotation;
-pub use scan::{CANDIDATES, Hit, Scores};
+pub use scan::{Hit, Scores};
 pub use write::{LEARN_FROM, LEARNED_COARSE};
 
 pub(crate) use store::{Vectors, erase_all_but};

@@ -13,9 +13,15 @@ use super::top::{Score, Top};
 use super::{UnitKey, VectorError, VectorStore};
 
 /// Fewest rows that are scored exactly, where there are as many.
-pub const CANDIDATES: usize = 100;
+const CANDIDATES: usize = 50;
 
-/// Rows that are scored exactly for each hit that is asked for, beyond [`CANDIDATES`].
+/// Rows for which one more is scored exactly: the more there are, the more are nearly as close.
+const ROWS_PER_CANDIDATE: usize = 800;
+
+/// Most rows that are scored exactly because there are many.
+const MOST_CANDIDATES: usize = 256;
+
+/// Rows that are scored exactly for each hit that is asked for, where that is more.
 const CANDIDATES_PER_HIT: usize = 4;
 
 /// Coarse rows that are read at once.
@@ -77,7 +83,7 @@ impl VectorStore {
         k: usize,
         filter: &dyn Fn(UnitKey) -> bool,
     ) -> Result<Vec<Hit>, VectorError> {
-        self.search_among(query, k, candidates(k), filter)
+        self.search_among(query, k, candidates(k, self.len()), filter)
     }
 
     /// [`search`](Self::search) that scores `candidates` rows exactly.
@@ -320,8 +326,10 @@ pub(super) fn normalised(vector: &[f32], dims: usize) -> Result<Vec<f32>, Vector
     Ok(vector.iter().map(|x| (f64::from(*x) * factor) as f32).collect())
 }
 
-fn candidates(k: usize) -> usize {
-    k.saturating_mul(CANDIDATES_PER_HIT).max(CANDIDATES)
+/// How many of `rows` are scored exactly for the best `k`.
+fn candidates(k: usize, rows: usize) -> usize {
+    let of_rows = (CANDIDATES + rows / ROWS_PER_CANDIDATE).min(MOST_CANDIDATES);
+    k.saturating_mul(CANDIDATES_PER_HIT).max(of_rows)
 }
 
 /// Mean and standard deviation of what isn't NaN.
