@@ -159,7 +159,7 @@ pub(super) fn write<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), Box<dyn
     Ok(file.flush()?)
 }
 
-/// Reads what [`write`] wrote.
+/// Reads what [`write()`] wrote.
 pub(super) fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Vec<T>, Box<dyn Error>> {
     let text = fs::read_to_string(path)?;
     Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)

@@ -90,6 +90,9 @@ fn all(store: &Store, embedder: &dyn Embed) -> Result<usize, Box<dyn Error>> {
 
 fn bar(units: u64) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
+        if units > 0 {
+            output::note(&format!("(making {units} vectors; `garret memory embed` resumes this)"));
+        }
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(units);

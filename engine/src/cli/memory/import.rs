@@ -50,10 +50,11 @@ pub(super) fn run(config: &Config, import: &Import) -> Result<(), Box<dyn Error>
         let Report { added, skipped, .. } = report;
         output::say(&format!("{added} messages imported, {skipped} were there already"))?;
     }
-    embed::after_import(config, &store);
     read.map_err(|error| {
-        format!("{error}; the lines before it are imported: mend it, then run this again").into()
-    })
+        format!("{error}; the lines before it are imported: mend it, then run this again")
+    })?;
+    embed::after_import(config, &store);
+    Ok(())
 }
 
 /// Takes in what `garret memory export` wrote, all of it or nothing.
