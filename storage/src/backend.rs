@@ -287,7 +287,8 @@ fn distance(from: u64, to: u64) -> usize {
     usize::try_from(to - from).unwrap_or(usize::MAX)
 }
 
-fn length(bytes: &[u8]) -> u64 {
+/// Length in bytes.
+pub(crate) fn length(bytes: &[u8]) -> u64 {
     u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 

@@ -312,6 +312,32 @@ from_redb!(
     redb::DatabaseError
 );
 
+/// Lets `?` widen what redb says to an error that has a variant `Fault`.
+macro_rules! fault_from_redb {
+    ($target:ty: $($error:ident),*) => {$(
+        impl From<redb::$error> for $target {
+            fn from(error: redb::$error) -> Self {
+                Self::Fault(error.into())
+            }
+        }
+    )*};
+}
+pub(crate) use fault_from_redb;
+
+/// What was read; nothing where it is damaged, of which `tell` hears what and which.
+pub(crate) fn unless_damaged<T>(
+    read: Result<T, Fault>,
+    tell: impl FnOnce(&'static str, String),
+) -> Result<Option<T>, Fault> {
+    match read {
+        Err(Fault::Damaged { what, key }) => {
+            tell(what, key);
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}
+
 fn owner(pid: Option<u32>) -> String {
     pid.map_or_else(|| "another process".to_owned(), |pid| format!("pid {pid}"))
 }

@@ -9,7 +9,7 @@ use super::import::{ImportReport, Taken};
 use super::record::{
     Counters, Entity, Erasure, Fact, Forgotten, Imported, Record, Reply, Session, Turn, Usage,
 };
-use crate::error::Fault;
+use crate::error::{Fault, fault_from_redb};
 use crate::facts::MAX_NAME_BYTES;
 use crate::facts::record::{EntityRecord, FactRecord};
 use crate::facts::restore::{Restorer, Unrestored};
@@ -458,14 +458,4 @@ impl From<Unrestored> for Stop {
     }
 }
 
-impl From<redb::StorageError> for Stop {
-    fn from(error: redb::StorageError) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
-impl From<redb::TableError> for Stop {
-    fn from(error: redb::TableError) -> Self {
-        Self::Fault(error.into())
-    }
-}
+fault_from_redb!(Stop: StorageError, TableError);

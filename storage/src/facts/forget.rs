@@ -13,7 +13,7 @@ use super::table::{
     kind_byte, last_id, link_near, link_parts, link_range, slot_range, source_key,
 };
 use super::view::{LinkKind, Node};
-use crate::error::Fault;
+use crate::error::{Fault, unless_damaged};
 use crate::record::encode;
 
 /// Facts that are to be forgotten, and whom or what nothing is left to say about.
@@ -199,11 +199,6 @@ fn derived(transaction: &WriteTransaction) -> Result<BTreeSet<u64>, Fault> {
 
 /// A record, unless it is damaged: it stays as it is then.
 fn spared(read: Result<Option<FactRecord>, Fault>) -> Result<Option<FactRecord>, Fault> {
-    match read {
-        Err(Fault::Damaged { what, key }) => {
-            tracing::warn!(what, key, "damaged, so its successor stays as it is");
-            Ok(None)
-        }
-        read => read,
-    }
+    let tell = |what, key| tracing::warn!(what, key, "damaged, so its successor stays as it is");
+    Ok(unless_damaged(read, tell)?.flatten())
 }

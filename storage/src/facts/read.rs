@@ -12,7 +12,7 @@ use super::table::{
     USAGE, heir_range, last_id, link_parts, link_range, names_key, slot_range, source_key,
 };
 use super::view::{Entity, Fact, FactFilter, FactPage, FactView, Link, Node, Usage};
-use crate::error::Fault;
+use crate::error::{Fault, unless_damaged};
 
 /// Hands every fact that can be read to `f`, in the order of writing. A damaged one is left out,
 /// with a warning.
@@ -247,11 +247,5 @@ fn load(
 
 /// What was read, unless the record is damaged.
 fn spared<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
-    match read {
-        Err(Fault::Damaged { what, key }) => {
-            tracing::warn!(what, key, "damaged; the others go on");
-            Ok(None)
-        }
-        read => read.map(Some),
-    }
+    unless_damaged(read, |what, key| tracing::warn!(what, key, "damaged; the others go on"))
 }

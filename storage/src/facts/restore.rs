@@ -19,7 +19,7 @@ use super::table::{IdKey, LaneKey, SLOT_KEY, last_id, names_key, node_of};
 use super::timeline::{OPEN, place};
 use super::view::{Link, LinkKind, Node, Usage};
 use super::write::{Stop, Writer};
-use crate::error::Fault;
+use crate::error::{Fault, fault_from_redb};
 use crate::record::encode;
 use crate::store::MAX_BYTES;
 
@@ -398,8 +398,4 @@ impl From<Fault> for Unrestored {
     }
 }
 
-impl From<redb::StorageError> for Unrestored {
-    fn from(error: redb::StorageError) -> Self {
-        Self::Fault(error.into())
-    }
-}
+fault_from_redb!(Unrestored: StorageError);

@@ -20,7 +20,7 @@ use super::table::{
 };
 use super::timeline::{self, Lane as _, Neighbours, OPEN, neighbours};
 use super::view::{Added, FactKind, Link, LinkKind, Node, Outcome, Usage};
-use crate::error::{Fault, WriteError};
+use crate::error::{Fault, WriteError, fault_from_redb};
 use crate::record::{byte_of, damaged, encode};
 use crate::table::META;
 
@@ -543,14 +543,4 @@ impl From<Fault> for Stop {
     }
 }
 
-impl From<redb::StorageError> for Stop {
-    fn from(error: redb::StorageError) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
-impl From<redb::TableError> for Stop {
-    fn from(error: redb::TableError) -> Self {
-        Self::Fault(error.into())
-    }
-}
+fault_from_redb!(Stop: StorageError, TableError);

@@ -8,7 +8,7 @@ use super::apply::{Removal, is_marked};
 use super::needle::Needle;
 use super::walk::{Spot, walk};
 use super::{ForgottenItem, ForgottenKind, Selection};
-use crate::error::{Fault, WriteError};
+use crate::error::{Fault, WriteError, fault_from_redb};
 use crate::facts::forget::{Gone, close_over, said_in};
 use crate::facts::read::open;
 use crate::facts::table::{ENTITIES, FACTS};
@@ -258,17 +258,7 @@ impl From<Fault> for Stop {
     }
 }
 
-impl From<redb::StorageError> for Stop {
-    fn from(error: redb::StorageError) -> Self {
-        Self::Fault(error.into())
-    }
-}
-
-impl From<redb::TableError> for Stop {
-    fn from(error: redb::TableError) -> Self {
-        Self::Fault(error.into())
-    }
-}
+fault_from_redb!(Stop: StorageError, TableError);
 
 impl From<WriteError> for Stop {
     fn from(error: WriteError) -> Self {

@@ -3,7 +3,7 @@
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition};
 
 use super::needle::Needle;
-use crate::error::Fault;
+use crate::error::{Fault, unless_damaged};
 use crate::facts::table::{ENTITIES, FACTS, last_id};
 use crate::facts::{EntityRecord, FactRecord};
 use crate::record::{self, ReplyRecord, SessionRecord, TurnRecord, unseal};
@@ -127,8 +127,5 @@ fn by_number(
 
 /// A record, unless it is damaged.
 fn readable<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
-    match read {
-        Err(Fault::Damaged { .. }) => Ok(None),
-        read => read.map(Some),
-    }
+    unless_damaged(read, |_, _| ())
 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
 
+use crate::backend::length;
 use crate::part::{Media, Part};
 use frame::{Check, FRAME, Frame, Position};
 
@@ -397,10 +398,6 @@ fn misplaced(why: &str) -> Unusable {
         "{why}: one of the two files was replaced; put back the one that belongs to the other, or \
          move the journal away to go on without what is in it"
     ))
-}
-
-fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 impl From<MediumError> for Unusable {

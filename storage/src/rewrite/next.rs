@@ -9,6 +9,7 @@ use std::sync::Arc;
 use garret_core::medium::{Medium, MediumError};
 use sha2::{Digest as _, Sha256};
 
+use crate::backend::length;
 use crate::part::{Media, Part};
 use crate::record::{SEAL, seal};
 use crate::table::VERSION;
@@ -147,10 +148,6 @@ fn trailer(len: u64, digest: &[u8; 32]) -> Vec<u8> {
 fn digest_in(len: u64, bytes: &[u8; TRAILER]) -> Option<[u8; 32]> {
     let digest = *bytes.get(MAGIC.len() + 4 + 8..)?.first_chunk()?;
     (*trailer(len, &digest) == *bytes).then_some(digest)
-}
-
-fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 const MAGIC: [u8; 16] = *b"Garret rewrite\r\n";

@@ -15,7 +15,7 @@ use redb::{ReadTransaction, ReadableTable as _};
 
 use super::index::Index;
 use super::unit::{Speaker, Unit};
-use crate::error::Fault;
+use crate::error::{Fault, unless_damaged};
 use crate::facts::{self, Fact, FactId};
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};
 use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
@@ -296,11 +296,5 @@ pub(super) fn time(unix_ms: i64, clock: Confidence) -> Option<i64> {
 
 /// What was read, unless the record is damaged.
 fn spared<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
-    match read {
-        Err(Fault::Damaged { what, key }) => {
-            tracing::warn!(what, key, "damaged, so it can't be searched");
-            Ok(None)
-        }
-        read => read.map(Some),
-    }
+    unless_damaged(read, |what, key| tracing::warn!(what, key, "damaged, so it can't be searched"))
 }

@@ -1,9 +1,8 @@
 //! The bytes of both files, as `FORMAT.md` draws them.
 
-use sha2::{Digest as _, Sha256};
-
 use super::key::UnitKey;
 use super::slots::Slot;
+use crate::record;
 
 /// Unit in which the parts of a file are aligned, in bytes.
 pub(super) const PAGE: u64 = 4_096;
@@ -190,14 +189,13 @@ pub(super) fn mix(x: u64) -> u64 {
 /// Puts the first 8 bytes of the SHA-256 of what is before them at the end.
 pub(super) fn seal(bytes: &mut [u8]) {
     if let Some((body, check)) = bytes.split_last_chunk_mut::<8>() {
-        check.copy_from_slice(&Sha256::digest(body)[..8]);
+        *check = record::seal(body);
     }
 }
 
 /// Whether [`seal`] wrote the end of these bytes.
 pub(super) fn sealed(bytes: &[u8]) -> bool {
-    let parts = bytes.split_last_chunk::<8>();
-    parts.is_some_and(|(body, check)| Sha256::digest(body)[..8] == *check)
+    record::unseal(bytes).is_some()
 }
 
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -13,7 +13,7 @@ mod report;
 use garret_core::medium::MediumError;
 use redb::{ReadTransaction, ReadableDatabase as _};
 
-use crate::error::{Fault, PAGE, ReadError};
+use crate::error::{Fault, PAGE, ReadError, unless_damaged};
 use crate::open::{Open, contain};
 use crate::search::unit_name;
 use crate::store::Store;
@@ -160,12 +160,5 @@ fn readable<T>(
     advice: Advice,
     report: &mut Report,
 ) -> Result<Option<T>, Fault> {
-    match read {
-        Ok(read) => Ok(Some(read)),
-        Err(Fault::Damaged { what, key }) => {
-            report.add(what, key, advice);
-            Ok(None)
-        }
-        Err(fault) => Err(fault),
-    }
+    unless_damaged(read, |what, key| report.add(what, key, advice))
 }
