@@ -15,8 +15,8 @@ use llama_cpp_2::token::LlamaToken;
 use crate::error::ChatError;
 use crate::model::Model;
 
-/// Sequences a context is made for: main, one kept free for a prefix built beside it, and the two
-/// companions.
+/// Sequences a context is made for: main, a spare one for the prefix that is to replace it, and the
+/// two companions.
 pub(crate) const SEQUENCES: usize = 4;
 
 /// One sequence of the cache.
@@ -25,6 +25,7 @@ pub(crate) struct Seq(usize);
 
 impl Seq {
     pub(crate) const MAIN: Self = Self(0);
+    pub(crate) const SPARE: Self = Self(1);
     const COMPACTOR: Self = Self(2);
     const INFERRER: Self = Self(3);
 
@@ -32,6 +33,7 @@ impl Seq {
     pub(crate) fn of(role: ModelRole) -> Self {
         match role {
             ModelRole::Main => Self::MAIN,
+            ModelRole::Rebase => Self::SPARE,
             ModelRole::Compactor => Self::COMPACTOR,
             _ => Self::INFERRER,
         }
@@ -39,6 +41,11 @@ impl Seq {
 
     pub(crate) fn is_main(self) -> bool {
         self == Self::MAIN
+    }
+
+    /// Whether what it holds is given up with the request that made it.
+    pub(crate) fn is_companion(self) -> bool {
+        self == Self::COMPACTOR || self == Self::INFERRER
     }
 
     fn all() -> impl Iterator<Item = Self> {
@@ -99,11 +106,19 @@ impl<'m> Cache<'m> {
     /// Makes `seq` hold the longest prefix of `tokens` that needs no decoding, and nothing else;
     /// the last token is never part of it, since its logits are wanted. Returns its length.
     ///
-    /// A companion's sequence takes a copy of the main one when that holds more of the prefix.
+    /// It takes a copy of the main or the spare sequence where that holds more of the prefix. The
+    /// main sequence takes the spare one over, which is empty then.
     pub(crate) fn adopt(&mut self, seq: Seq, tokens: &[LlamaToken]) -> usize {
-        let main = if seq.is_main() { 0 } else { self.common(Seq::MAIN, tokens) };
-        if main > self.common(seq, tokens) && self.fork(seq, main) {
-            return main;
+        let others = [Seq::MAIN, Seq::SPARE].into_iter().filter(|other| *other != seq);
+        let other = others.map(|other| (self.common(other, tokens), other)).max_by_key(|(n, _)| *n);
+        if let Some((more, other)) = other
+            && more > self.common(seq, tokens)
+            && self.fork(other, seq, more)
+        {
+            if seq.is_main() {
+                self.drop_sequence(other);
+            }
+            return more;
         }
         // Counted again, since a fork that fails may have given up what there was.
         let own = self.common(seq, tokens);
@@ -176,7 +191,7 @@ impl<'m> Cache<'m> {
         }
     }
 
-    /// Drops every companion but `seq`; whether that freed anything.
+    /// Drops every sequence but the main one and `seq`; whether that freed anything.
     pub(crate) fn evict_others(&mut self, seq: Seq) -> bool {
         let mut freed = false;
         for other in Seq::all().filter(|other| !other.is_main() && *other != seq) {
@@ -199,18 +214,18 @@ impl<'m> Cache<'m> {
         pairs.take_while(|(held, token)| held == token).count()
     }
 
-    /// Lets `seq` share the first `length` cells of the main sequence.
-    fn fork(&mut self, seq: Seq, length: usize) -> bool {
-        if !self.can_keep(Seq::MAIN, length) {
+    /// Lets `seq` share the first `length` cells of `from`.
+    fn fork(&mut self, from: Seq, seq: Seq, length: usize) -> bool {
+        if !self.can_keep(from, length) {
             return false;
         }
         self.drop_sequence(seq);
         let end = u32::try_from(length).ok();
-        let (from, to) = (Seq::MAIN.signed(), seq.signed());
-        if end.is_none() || self.context.copy_kv_cache_seq(from, to, Some(0), end).is_err() {
+        let copied = self.context.copy_kv_cache_seq(from.signed(), seq.signed(), Some(0), end);
+        if end.is_none() || copied.is_err() {
             return false;
         }
-        self.held[seq.0] = self.held[Seq::MAIN.0][..length].to_vec();
+        self.held[seq.0] = self.held[from.0][..length].to_vec();
         true
     }
 

@@ -173,9 +173,10 @@ impl Worker<'_> {
         }
     }
 
-    /// The main sequence stays for the next turn, a companion's is given up.
+    /// The main sequence stays for the next turn and the spare one for what is to replace it; a
+    /// companion's is given up.
     fn put_away(&mut self, job: &Job) {
-        if !job.seq.is_main() && job.reused.is_some() {
+        if job.seq.is_companion() && job.reused.is_some() {
             self.cache.drop_sequence(job.seq);
         }
     }
@@ -184,7 +185,10 @@ impl Worker<'_> {
         tracing::warn!("a request failed: {error}");
         match error {
             ChatError::NoRoom | ChatError::Grammar(_) | ChatError::GrammarDeadEnd => {
-                self.put_away(job);
+                // A spare prefix that found no room would only take it from others.
+                if !job.seq.is_main() {
+                    self.cache.drop_sequence(job.seq);
+                }
             }
             // What the cache holds can't be relied on.
             _ => self.cache.clear(),

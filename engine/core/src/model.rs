@@ -19,6 +19,10 @@ pub enum ModelRole {
     Compactor,
     /// Works out what the user is after.
     Inferrer,
+    /// Builds, in time that nobody waits for, the prefix that is to replace the main one. Asked with
+    /// [`Request::max_tokens`] 0; the next [`ModelRole::Main`] request that begins like it takes it
+    /// over.
+    Rebase,
 }
 
 /// Facts about a loaded model.
