@@ -118,7 +118,7 @@ impl Bench {
             entropy: std::sync::Arc::new(garret_hal::entropy::SystemEntropy),
         };
         let options = AgentOptions {
-            system_prompt: config.system_prompt.value.clone(),
+            system_prompt: config.system_prompt.value.as_str().into(),
             max_tokens: config.max_tokens.value,
             memory_tokens: config.memory_tokens.value,
             sampling: config.sampling(1),

@@ -15,6 +15,7 @@
 mod history;
 mod idle;
 mod recall;
+mod slot;
 mod turn;
 
 use std::sync::Arc;
@@ -54,10 +55,10 @@ pub struct Parts<M, E> {
 }
 
 /// How an agent behaves.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The system prompt; empty for none.
-    pub system_prompt: String,
+    pub system_prompt: Arc<str>,
     /// Most tokens of a reply; `None` for the budget's reserve.
     pub max_tokens: Option<u32>,
     /// Most tokens of what is remembered from elsewhere, 0 for none; `None` for the budget's share.

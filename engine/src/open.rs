@@ -70,7 +70,7 @@ impl Prepared {
     ) -> Result<LocalAgent, AgentOpenError> {
         let (model, encoder) = self.plan.load(config)?;
         let options = Options {
-            system_prompt: config.system_prompt.value.clone(),
+            system_prompt: config.system_prompt.value.as_str().into(),
             max_tokens: config.max_tokens.value,
             memory_tokens: config.memory_tokens.value,
             sampling: config.sampling(0),

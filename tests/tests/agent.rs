@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use garret::agent::{Agent, Options, Outcome, Parts, TurnError};
 use garret_core::assemble::NO_REPLY;
 use garret_core::id::SessionId;
-use garret_core::model::{Finish, Sampling};
+use garret_core::model::Finish;
 use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
@@ -36,9 +36,8 @@ fn with_reply(model: &ScriptedModel, medium: &FaultyMedium, max_tokens: Option<u
     let options = Options {
         system_prompt: "Be kind.".into(),
         max_tokens,
-        memory_tokens: None,
-        sampling: Sampling::default(),
         draw_seed: true,
+        ..Options::default()
     };
     Agent::new(parts, options).unwrap()
 }

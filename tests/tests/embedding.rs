@@ -10,7 +10,6 @@ use garret::agent::{Agent, Options, Parts, Rested};
 use garret::embed::{Embed, attach, embed_all};
 use garret_core::id::SessionId;
 use garret_core::medium::{Medium, MediumError};
-use garret_core::model::Sampling;
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
@@ -45,13 +44,7 @@ fn agent(store: &Arc<Store>, embedder: &ScriptedEmbedder) -> TestAgent {
         clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
         entropy: Arc::new(SeededEntropy::new(1)),
     };
-    let options = Options {
-        system_prompt: "Be kind.".into(),
-        max_tokens: None,
-        memory_tokens: None,
-        sampling: Sampling::default(),
-        draw_seed: false,
-    };
+    let options = Options { system_prompt: "Be kind.".into(), ..Options::default() };
     Agent::new(parts, options).unwrap()
 }
 

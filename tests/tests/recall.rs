@@ -8,7 +8,7 @@ use std::sync::Arc;
 use garret::agent::{Agent, Options, Outcome, Parts};
 use garret::config::{Config, Home, Sources};
 use garret_core::id::SessionId;
-use garret_core::model::{ChatModel, Sampling};
+use garret_core::model::ChatModel;
 use garret_core::prompt::PromptEncoder;
 use garret_core::receipt::{BlockName, Omitted, Receipt};
 use garret_core::time::{Confidence, WallTime};
@@ -43,13 +43,7 @@ fn agent(
         clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
         entropy: Arc::new(SeededEntropy::new(1)),
     };
-    let options = Options {
-        system_prompt: "Be kind.".into(),
-        max_tokens: None,
-        memory_tokens,
-        sampling: Sampling::default(),
-        draw_seed: false,
-    };
+    let options = Options { system_prompt: "Be kind.".into(), memory_tokens, ..Options::default() };
     Agent::new(parts, options).unwrap()
 }
 

@@ -155,10 +155,11 @@ where
     /// the next prompt won't begin that way or can't be known.
     fn settled_prompt(&mut self, unsettled: &Unsettled) -> Option<usize> {
         let Unsettled { session, from, turn } = unsettled;
+        let system = self.system(session).ok()?;
         self.counts.turn_to(session);
         let limits = self.limits();
         let (encoder, counts) = (&mut self.parts.encoder, &mut self.counts);
-        let (system, tokens) = (&self.options.system_prompt, &mut self.tokens);
+        let tokens = &mut self.tokens;
         let read = self.parts.store.with_turns(session, *from, |views| {
             let whole = views.partition_point(|view| view.seq <= *turn);
             let past = counts.shown(encoder, &views[..whole], limits).ok()?;
@@ -169,7 +170,7 @@ where
             let mut messages = vec![Message::new(Role::User, ""); 2 * history.len() + 1];
             let mut ends = vec![0; messages.len()];
             let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
-            assemble::settled(encoder, system, &history, scratch).ok().map(<[_]>::len)
+            assemble::settled(encoder, &system, &history, scratch).ok().map(<[_]>::len)
         });
         read.ok().flatten()
     }

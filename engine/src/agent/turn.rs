@@ -142,6 +142,7 @@ where
                 && last.receipt.report.reply_reserve == self.budget.reply_reserve;
             last.receipt.history_from.filter(|_| same)
         });
+        let system = self.system(session).map_err(unreadable)?;
         self.counts.turn_to(session);
         let limits = self.limits();
         // No turn costs less than its scaffolding, so no more than this many can fit.
@@ -152,8 +153,7 @@ where
         let (encoder, counts, store) =
             (&mut self.parts.encoder, &mut self.counts, &self.parts.store);
         let embedder = self.parts.embedder.as_deref();
-        let (budget, tokens, system) =
-            (&self.budget, &mut self.tokens, &self.options.system_prompt);
+        let (budget, tokens, system) = (&self.budget, &mut self.tokens, &*system);
         let read = store.with_turns(session, from, |views| {
             let earlier = views.partition_point(|view| view.seq < turn);
             let past = counts.shown(encoder, &views[..earlier], limits).map_err(describe)?;
