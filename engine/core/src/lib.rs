@@ -37,6 +37,8 @@ extern crate std;
 
 pub mod assemble;
 pub mod budget;
+pub mod decay;
+pub mod gate;
 pub mod id;
 pub mod medium;
 pub mod model;

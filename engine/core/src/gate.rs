@@ -1,0 +1,453 @@
+//! Decides after each message which companions are worth their time.
+//!
+//! Two scores grow with what was noticed in a message and decay with every turn: one for the
+//! inferrer, one for the compactor. A companion runs when its score reaches a threshold, and goes on
+//! running down to a lower one, so that a conversation that is hard to read isn't read every other
+//! turn only.
+//!
+//! ```
+//! use garret_core::gate::{Gate, Mode, Signals};
+//!
+//! let mut gate = Gate::default();
+//! let plain = gate.decide(Mode::ColdStart, &Signals::default());
+//! assert!(!plain.infer && !plain.compact);
+//!
+//! let told = Signals { contradiction: true, ..Signals::default() };
+//! assert!(gate.decide(Mode::ColdStart, &told).infer);
+//! ```
+//!
+//! What companions found counts at the next decision and once ([`Gate::learned`]), and not again before
+//! a message gave reason by itself, so that an inference can't keep asking for the next one. A topic that may have
+//! changed is `None` without an embedder, and says nothing then. A contradiction asks for the facts
+//! to be read, not for a compaction, which would change the prompt's prefix.
+//!
+//! Limits: it decides from what it is told; the sensors are the caller's.
+
+use core::fmt;
+use core::str::FromStr;
+
+mod state;
+
+/// How readily companions run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// Nothing but compaction when the window fills.
+    Off,
+    /// When a message gives reason to.
+    #[default]
+    ColdStart,
+    /// The inferrer after every message.
+    Turbo,
+}
+
+impl Mode {
+    /// The name in the configuration: `off`, `cold_start` or `turbo`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::ColdStart => "cold_start",
+            Self::Turbo => "turbo",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Mode {
+    type Err = UnknownMode;
+
+    fn from_str(name: &str) -> Result<Self, UnknownMode> {
+        let modes = [Self::Off, Self::ColdStart, Self::Turbo];
+        modes.into_iter().find(|mode| mode.as_str() == name).ok_or(UnknownMode)
+    }
+}
+
+/// A mode that doesn't exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it must be off (compaction only), cold_start (when there is reason to) or turbo (every turn)"
+)]
+pub struct UnknownMode;
+
+/// What was noticed in a message. The default is a message in which there was nothing to notice.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Signals {
+    /// Tokens of the prompt per token of the window, 0 to 1.
+    pub fill: f32,
+    /// Whether the message is about something else than the one before; `None` when that can't be
+    /// known.
+    pub topic_changed: Option<bool>,
+    /// Words of the message.
+    pub words: u32,
+    /// It asks for what is new.
+    pub freshness: bool,
+    /// How sure it is, 0 to 1, that it means something said before without naming it.
+    pub anaphora: f32,
+    /// How sure it is, 0 to 1, that the user is unsure.
+    pub hedge: f32,
+    /// It names a date or a web address.
+    pub anchored: bool,
+    /// Dates, addresses and identifiers in it.
+    pub spans: u8,
+    /// It says of the same subject and relation what can't be true beside what is remembered.
+    pub contradiction: bool,
+    /// It says something lasting about the user.
+    pub personal: bool,
+    /// The model asked for a compaction.
+    pub tag_compact: bool,
+    /// The model asked for an inference.
+    pub tag_infer: bool,
+}
+
+/// What the companions found, for the next decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Learned {
+    /// Something is worth looking into.
+    pub digging: bool,
+    /// The user takes something for granted that doesn't agree with what is known.
+    pub premise_conflict: bool,
+    /// How sure the inference was, 0 to 1; 0 for none.
+    pub confidence: f32,
+}
+
+/// A reason to run a companion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Something new is asked for.
+    Freshness,
+    /// Something new is asked for, and something ties it to the conversation.
+    FreshnessTied,
+    /// Something is meant that isn't named.
+    Anaphora,
+    /// The user is unsure.
+    Hedge,
+    /// A short message changes the topic.
+    TopicChanged,
+    /// The message can't be true beside a fact.
+    Contradiction,
+    /// A companion found something worth looking into.
+    Digging,
+    /// The last inference found a premise that doesn't hold.
+    PremiseConflict,
+    /// The last inference was sure of itself.
+    Confidence,
+    /// The model asked for an inference.
+    TagInfer,
+    /// The model asked for a compaction.
+    TagCompact,
+    /// The window fills.
+    Fill,
+    /// Details pile up that a summary could lose.
+    Spans,
+    /// The message says something about the user.
+    Personal,
+    /// The mode runs the inferrer every turn.
+    Turbo,
+}
+
+impl Reason {
+    /// All of them, in the order in which they are reported.
+    pub const ALL: [Self; 15] = [
+        Self::Freshness,
+        Self::FreshnessTied,
+        Self::Anaphora,
+        Self::Hedge,
+        Self::TopicChanged,
+        Self::Contradiction,
+        Self::Digging,
+        Self::PremiseConflict,
+        Self::Confidence,
+        Self::TagInfer,
+        Self::TagCompact,
+        Self::Fill,
+        Self::Spans,
+        Self::Personal,
+        Self::Turbo,
+    ];
+
+    /// The name on the wire, such as `topic_changed`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Freshness => "freshness",
+            Self::FreshnessTied => "freshness_tied",
+            Self::Anaphora => "anaphora",
+            Self::Hedge => "hedge",
+            Self::TopicChanged => "topic_changed",
+            Self::Contradiction => "contradiction",
+            Self::Digging => "digging",
+            Self::PremiseConflict => "premise_conflict",
+            Self::Confidence => "confidence",
+            Self::TagInfer => "tag_infer",
+            Self::TagCompact => "tag_compact",
+            Self::Fill => "fill",
+            Self::Spans => "spans",
+            Self::Personal => "personal",
+            Self::Turbo => "turbo",
+        }
+    }
+
+    const fn bit(self) -> u16 {
+        match self {
+            Self::Freshness => 1,
+            Self::FreshnessTied => 1 << 1,
+            Self::Anaphora => 1 << 2,
+            Self::Hedge => 1 << 3,
+            Self::TopicChanged => 1 << 4,
+            Self::Contradiction => 1 << 5,
+            Self::Digging => 1 << 6,
+            Self::PremiseConflict => 1 << 7,
+            Self::Confidence => 1 << 8,
+            Self::TagInfer => 1 << 9,
+            Self::TagCompact => 1 << 10,
+            Self::Fill => 1 << 11,
+            Self::Spans => 1 << 12,
+            Self::Personal => 1 << 13,
+            Self::Turbo => 1 << 14,
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A set of reasons.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Reasons(u16);
+
+impl Reasons {
+    /// Whether `reason` is among them.
+    pub const fn has(self, reason: Reason) -> bool {
+        self.0 & reason.bit() != 0
+    }
+
+    /// Each of them.
+    pub fn iter(self) -> impl Iterator<Item = Reason> {
+        Reason::ALL.into_iter().filter(move |reason| self.has(*reason))
+    }
+
+    const fn add(&mut self, reason: Reason) {
+        self.0 |= reason.bit();
+    }
+
+    /// Whether one of them is in the message itself.
+    const fn own(self) -> bool {
+        self.0 & OWN != 0
+    }
+
+    /// Whether one of them is what companions found.
+    const fn carried(self) -> bool {
+        self.0 & CARRIED != 0
+    }
+}
+
+/// Reasons that are in the message itself.
+const OWN: u16 = Reason::Freshness.bit()
+    | Reason::FreshnessTied.bit()
+    | Reason::Anaphora.bit()
+    | Reason::Hedge.bit()
+    | Reason::TopicChanged.bit()
+    | Reason::Contradiction.bit()
+    | Reason::TagInfer.bit();
+
+/// Reasons that companions found.
+const CARRIED: u16 =
+    Reason::Digging.bit() | Reason::PremiseConflict.bit() | Reason::Confidence.bit();
+
+/// What is to be done after a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// Run the inferrer.
+    pub infer: bool,
+    /// Run the compactor.
+    pub compact: bool,
+    /// Read the message for facts.
+    pub extract: bool,
+    /// There is reason to think longer: two strong signals in one message.
+    pub deep: bool,
+    /// What was noticed.
+    pub reasons: Reasons,
+    /// Score of the inferrer, 0 to 2.
+    pub infer_score: f32,
+    /// Score of the compactor, 0 to 2.
+    pub compact_score: f32,
+}
+
+/// The scores of one session.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Gate {
+    infer: f32,
+    compact: f32,
+    /// Decisions for which the inferrer still runs at the lower threshold.
+    infer_loud: u8,
+    compact_loud: bool,
+    /// Dates, addresses and identifiers since the last compaction.
+    spans: u8,
+    learned: Learned,
+    /// Whether findings have counted since a message last gave reason by itself.
+    chained: bool,
+}
+
+impl Gate {
+    /// What is to be done after a message in which `signals` were noticed.
+    pub fn decide(&mut self, mode: Mode, signals: &Signals) -> Decision {
+        self.spans = self.spans.saturating_add(signals.spans).min(MOST_SPANS);
+        let mut decision = Decision::default();
+        let reasons = &mut decision.reasons;
+        let strong = self.score_inference(signals, reasons);
+        self.score_compaction(signals, reasons);
+        if signals.personal {
+            reasons.add(Reason::Personal);
+        }
+        let threshold = if self.infer_loud > 0 { INFER_LOUD } else { INFER };
+        let due = self.infer >= threshold - ROUNDING || signals.tag_infer;
+        let compact_threshold = if self.compact_loud { COMPACT_LOUD } else { COMPACT };
+        let full = share(signals.fill) >= FULL;
+        let compact_due = self.compact >= compact_threshold - ROUNDING || signals.tag_compact;
+        self.infer_loud = match due {
+            true if self.infer >= INFER - ROUNDING || strong > 0 => LOUD_TURNS,
+            true => self.infer_loud.saturating_sub(1),
+            false => 0,
+        };
+        self.chained = !reasons.own() && (self.chained || reasons.carried());
+        self.compact_loud = compact_due;
+        decision.compact = full || (compact_due && mode != Mode::Off);
+        decision.infer = due && mode != Mode::Off;
+        decision.deep = decision.infer && strong >= 2;
+        decision.extract = (signals.personal || signals.contradiction) && mode != Mode::Off;
+        if mode == Mode::Turbo {
+            decision.infer = true;
+            decision.deep = true;
+            decision.reasons.add(Reason::Turbo);
+        }
+        (decision.infer_score, decision.compact_score) = (self.infer, self.compact);
+        decision
+    }
+
+    /// Keeps what the companions found for the next decision.
+    pub fn learned(&mut self, learned: Learned) {
+        self.learned = Learned { confidence: share(learned.confidence), ..learned };
+    }
+
+    /// A compaction was done: what had asked for it counts no more.
+    pub fn compacted(&mut self) {
+        (self.compact, self.compact_loud, self.spans) = (0.0, false, 0);
+    }
+
+    /// The gate of a session that is gone back to, whose newest message was `last`: what was of the
+    /// moment is over.
+    #[must_use]
+    pub fn reopened(self, last: &Signals) -> Self {
+        let freshness = if last.freshness { 0.35 } else { 0.0 };
+        let infer = (freshness + 0.3 * share(last.anaphora)).min(INFER);
+        Self { infer, spans: self.spans, ..Self::default() }
+    }
+
+    /// Adds to the inferrer's score; how many strong signals there were.
+    fn score_inference(&mut self, signals: &Signals, reasons: &mut Reasons) -> u8 {
+        let mut strong = 0_u8;
+        let mut add = |reason, points: f32, is_strong: bool| {
+            reasons.add(reason);
+            strong = strong.saturating_add(u8::from(is_strong));
+            points
+        };
+        let changed = signals.topic_changed == Some(true);
+        let mut sum = 0.0;
+        if signals.freshness {
+            let tied = signals.anchored || changed || signals.anaphora > 0.0;
+            sum += match tied {
+                true => add(Reason::FreshnessTied, 0.7, true),
+                false => add(Reason::Freshness, 0.25, false),
+            };
+        }
+        if signals.anaphora > 0.0 {
+            sum += add(Reason::Anaphora, 0.45 * share(signals.anaphora), false);
+        }
+        if signals.hedge > 0.0 {
+            sum += add(Reason::Hedge, 0.35 * share(signals.hedge), false);
+        }
+        if changed && signals.words <= SHORT {
+            sum += add(Reason::TopicChanged, 0.5, true);
+        }
+        if signals.contradiction {
+            sum += add(Reason::Contradiction, 0.7, true);
+        }
+        let learned = core::mem::take(&mut self.learned);
+        if !self.chained {
+            if learned.digging {
+                sum += add(Reason::Digging, 0.6, true);
+            }
+            if learned.premise_conflict {
+                sum += add(Reason::PremiseConflict, 0.6, true);
+            } else if learned.confidence >= 0.6 {
+                sum += add(Reason::Confidence, 0.4 * (learned.confidence - 0.4), false);
+            }
+        }
+        self.infer = (self.infer * INFER_DECAY + sum).min(MOST);
+        if signals.tag_infer {
+            reasons.add(Reason::TagInfer);
+            self.infer = self.infer.max(INFER);
+        }
+        strong
+    }
+
+    fn score_compaction(&mut self, signals: &Signals, reasons: &mut Reasons) {
+        let fill = share(signals.fill);
+        let mut sum = 0.0;
+        if fill >= FILLING {
+            reasons.add(Reason::Fill);
+            sum += 2.0 * (fill - FILLING);
+            if self.spans > 0 {
+                reasons.add(Reason::Spans);
+                sum += 0.1 * f32::from(self.spans);
+            }
+        }
+        self.compact = (self.compact * COMPACT_DECAY + sum).min(MOST);
+        if signals.tag_compact {
+            reasons.add(Reason::TagCompact);
+            self.compact = self.compact.max(COMPACT);
+        }
+    }
+}
+
+/// A share as it should be: 0 to 1, and 0 for what is no number.
+const fn share(value: f32) -> f32 {
+    if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) }
+}
+
+/// Score at which the inferrer runs.
+const INFER: f32 = 0.6;
+/// Score down to which it goes on running.
+const INFER_LOUD: f32 = 0.3;
+/// Most messages in a row for which the lower threshold holds without a strong signal.
+const LOUD_TURNS: u8 = 5;
+/// What is left of its score at the next message.
+const INFER_DECAY: f32 = 0.5;
+/// Score at which the compactor runs.
+const COMPACT: f32 = 0.3;
+/// Score down to which it goes on running.
+const COMPACT_LOUD: f32 = 0.15;
+/// What is left of its score at the next message.
+const COMPACT_DECAY: f32 = 0.8;
+/// Share of the window from which on there is something to compact.
+const FILLING: f32 = 0.65;
+/// Share of the window from which on a compaction is due.
+const FULL: f32 = 0.8;
+/// Most a score can be.
+const MOST: f32 = 2.0;
+/// Words of a message that is short.
+const SHORT: u32 = 6;
+/// Most spans that count.
+const MOST_SPANS: u8 = 5;
+/// Sums of tenths in binary may fall short of their threshold by as much.
+const ROUNDING: f32 = 1e-5;
+
+#[cfg(test)]
+mod tests;
