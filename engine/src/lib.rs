@@ -7,7 +7,7 @@
 //! Why the dependencies are here: `garret-core`, `garret-hal`, `garret-llm` and `garret-storage` are
 //! the other parts of Garret; `smol` runs the turn loop and the signal task; `serde`, `serde_json`
 //! and `postcard` write receipts for the wire and for the store; `toml` reads the configuration
-//! file; `strsim` finds the key that was meant; `jiff` turns times into dates; `thiserror` derives
+//! file; `regex-lite` finds patterns in linear time; `strsim` finds the key that was meant; `jiff` turns times into dates; `thiserror` derives
 //! error messages; `tracing` carries log lines. For the program alone: `clap` (arguments),
 //! `rustyline` (line editing), `indicatif` (a bar while much is imported), `sha2` (names for imported
 //! lines that have none), `async-signal` (Ctrl-C as a stream), `rustix` (restoring the
@@ -26,3 +26,4 @@ pub mod fingerprint;
 pub mod names;
 pub mod open;
 pub mod receipt;
+pub mod tools;

@@ -7,7 +7,7 @@ use garret_core::id::SessionId;
 use garret_core::time::{Clock, Entropy};
 
 use super::chat::Talk;
-use super::{memory, output, session, why};
+use super::{memory, output, session, tools, why};
 use crate::names::new_session;
 
 /// What to do after a line.
@@ -43,6 +43,10 @@ pub(super) fn run(
         ("why", "") => why::print(&talk.agent, &talk.session)?,
         ("find", "") => return Err("/find needs words to look for".into()),
         ("find", text) => memory::find(talk.agent.store(), talk.agent.embedder(), text)?,
+        ("grep" | "expand" | "describe" | "timeline" | "pinned" | "entity", payload) => {
+            let (store, embedder) = (talk.agent.store(), talk.agent.embedder());
+            tools::command(store, embedder, &talk.session, name, payload)?;
+        }
         ("session", "") => {
             session::list(talk.agent.store(), Some(&talk.session))?;
         }
@@ -118,12 +122,20 @@ fn unknown(name: &str) -> String {
     }
 }
 
-const NAMES: [&str; 9] =
-    ["help", "why", "find", "session", "new", "switch", "rename", "delete", "quit"];
+const NAMES: [&str; 15] = [
+    "help", "why", "find", "grep", "expand", "describe", "timeline", "pinned", "entity", "session",
+    "new", "switch", "rename", "delete", "quit",
+];
 
 const HELP: &str = "\
 /why           what the last turn cost, block by block, and what was left out
 /find TEXT     what was said about something, in any conversation
+/grep WORDS    where words, or a /PATTERN/, stand in this conversation (in=all: in any)
+/expand s3     the exact turns under a summary; /expand turn 12 the exact words of a turn
+/describe s3   what a summary or a turn is, without its text
+/timeline [N]  how the newest turns begin, the newest last
+/pinned        facts that are always in the prompt
+/entity NAME   what is known about somebody or something
 /session       this conversation and the others
 /new [ID]      begin a new conversation
 /switch ID     go on with another conversation

@@ -13,6 +13,7 @@ mod memory;
 mod models;
 mod output;
 mod session;
+mod tools;
 mod why;
 
 use std::process::ExitCode;

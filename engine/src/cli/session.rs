@@ -11,7 +11,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::args::{Session, SessionAction};
-use super::{Ended, lines, output};
+use super::{Ended, lines, output, tools};
 use crate::config::Config;
 use crate::open;
 
@@ -31,6 +31,10 @@ pub(super) fn run(config: &Config, session: &Session) -> Ended {
             let said = delete(&store, &id.parse()?)?;
             lines::forget_in_file(config, &said, None)?;
         }
+        SessionAction::Grep(args) => tools::run(&store, "grep", args)?,
+        SessionAction::Describe(args) => tools::run(&store, "describe", args)?,
+        SessionAction::Expand(args) => tools::run(&store, "expand", args)?,
+        SessionAction::Timeline(args) => tools::run(&store, "timeline", args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

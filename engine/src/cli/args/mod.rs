@@ -34,7 +34,7 @@ struct Cli {
 pub(super) enum Command {
     /// Talk to the model; what is said is kept
     Chat(Chat),
-    /// List, show, rename or delete conversations
+    /// List, show, search, rename or delete conversations
     Session(Session),
     /// Store, find and look at what is remembered; no model is needed
     Memory(Box<Memory>),
@@ -99,6 +99,26 @@ pub(super) enum SessionAction {
         /// Its name
         id: String,
     },
+    /// Find words, or a pattern between slashes, in what was said
+    Grep(ToolArgs),
+    /// What a summary (s3) or a turn (turn 12) is, without its text
+    Describe(ToolArgs),
+    /// The exact turns under a summary (s3), or the exact words of a turn (turn 12)
+    Expand(ToolArgs),
+    /// The newest turns, the newest last: how many
+    Timeline(ToolArgs),
+}
+
+/// A tool's arguments.
+#[derive(Debug, Args)]
+pub(super) struct ToolArgs {
+    /// Name of the conversation
+    pub(super) id: String,
+    /// What is asked for; in=all, k=N, skip=N and before=TURN narrow it
+    pub(super) words: Vec<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Args)]

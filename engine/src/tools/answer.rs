@@ -1,0 +1,175 @@
+//! What a tool found, before it is shown to anybody.
+
+use garret_core::id::{SessionId, TurnSeq};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+/// What a tool found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The call, as it is written.
+    pub call: String,
+    /// What was found, in the order in which it is to be read.
+    pub entries: Vec<Entry>,
+    /// What there is to say beside the entries, such as that there are none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// The call that goes on after the last entry, where there is more.
+    pub next: Option<String>,
+    /// Where not all entries can be shown, the last ones are, and not the first.
+    #[serde(skip)]
+    pub(super) newest: bool,
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Its public id: `SESSION/TURN/user`, `SESSION/TURN/assistant`, `s3`, `f12`.
+    pub id: String,
+    /// The conversation it is from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// The turn there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnSeq>,
+    /// Who said it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// When, where the machine is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub date: Option<String>,
+    /// What else is known of it, in words of ours.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub about: String,
+    /// Its text: data, whatever it says.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+    /// There is more of it before `text`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cut_before: bool,
+    /// There is more of it after `text`.
+    #[serde(skip_serializing_if = "is_false")]
+    pub cut_after: bool,
+    /// The call that gives this entry and those after it, in the direction of the answer.
+    #[serde(skip)]
+    pub(super) resume: String,
+    /// Where it can be cut: how a call names the character at which it goes on.
+    #[serde(skip)]
+    pub(super) cut: Option<Cut>,
+}
+
+/// A text that can be shown in part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// The turn and, in another conversation, `in=`.
+    pub(super) turn: TurnSeq,
+    pub(super) place: String,
+    /// Number, in the turn, of the first character of the entry's text.
+    pub(super) base: usize,
+    /// The call that gives what comes after the turn.
+    pub(super) then: Option<String>,
+}
+
+impl Cut {
+    /// The call that goes on `chars` characters into the entry's text.
+    pub(super) fn resume(&self, chars: usize) -> String {
+        let Self { turn, place, base, .. } = self;
+        format!("expand turn {turn} from {}{place}", base + chars)
+    }
+}
+
+impl Entry {
+    /// An entry for words of a turn.
+    pub(super) fn said(session: &SessionId, turn: TurnSeq, source: &str) -> Self {
+        let who = if source == "assistant" { "assistant" } else { "user" };
+        Self {
+            id: format!("{session}/{turn}/{who}"),
+            session: Some(session.as_str().to_owned()),
+            turn: Some(turn),
+            source: Some(source.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// The line above its text. `here` is the conversation that need not be named.
+    pub(super) fn head(&self, here: &str) -> String {
+        let mut parts = Vec::new();
+        match (self.session.as_deref(), self.turn) {
+            (Some(session), Some(turn)) if session == here => parts.push(format!("turn {turn}")),
+            (Some(session), Some(turn)) => parts.push(format!("session {session}, turn {turn}")),
+            _ if self.id.is_empty() => {}
+            _ => parts.push(self.id.clone()),
+        }
+        parts.extend(self.source.clone());
+        parts.extend(self.date.clone());
+        if !self.about.is_empty() {
+            parts.push(self.about.clone());
+        }
+        plain(&parts.join(", "))
+    }
+
+    /// Its text with dots where there is more.
+    pub(super) fn dotted(&self) -> String {
+        let before = if self.cut_before { "..." } else { "" };
+        let after = if self.cut_after { "..." } else { "" };
+        [before, &self.text, after].concat()
+    }
+}
+
+impl Answer {
+    /// One sentence and nothing else.
+    pub(super) fn note(call: impl ToString, note: impl Into<String>) -> Self {
+        Self { call: call.to_string(), note: note.into(), ..Self::default() }
+    }
+
+    /// As plain lines for people, the whole of it. `here` is the conversation that need not be
+    /// named.
+    pub fn for_people(&self, here: &str) -> String {
+        let mut text = String::new();
+        for entry in &self.entries {
+            text.extend(["[", &entry.head(here), "]\n"]);
+            if !entry.text.is_empty() {
+                text.extend([&*entry.dotted(), "\n"]);
+            }
+        }
+        if !self.note.is_empty() {
+            text.extend([&*self.note, "\n"]);
+        }
+        if let Some(next) = &self.next {
+            text.extend(["There is more: ", next, "\n"]);
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+}
+
+/// Day and minute where the machine is.
+pub(super) fn date(at_ms: i64) -> String {
+    let at = Timestamp::from_millisecond(at_ms).ok();
+    let at = at.map(|at| at.to_zoned_datetime(TimeZone::system()));
+    at.map_or_else(|| "undated".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// A name or a call on one line, without what could end the brackets it stands in.
+pub(super) fn plain(text: &str) -> String {
+    let plain = |c| match c {
+        '[' => '(',
+        ']' => ')',
+        c if is_break(c) || c.is_control() => ' ',
+        c => c,
+    };
+    text.chars().map(plain).collect()
+}
+
+/// Whatever some reader may take for the end of a line.
+pub(super) const fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the shape serde asks for")]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
