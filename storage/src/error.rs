@@ -7,6 +7,7 @@ use garret_core::medium::MediumError;
 
 use crate::facts::FactError;
 use crate::name::NamespaceError;
+use crate::summaries::SummaryError;
 use crate::vectors::VectorError;
 
 /// Why a store wasn't opened. The file is as it was.
@@ -173,6 +174,9 @@ pub enum WriteError {
     /// A fact that can't be taken or found.
     #[error(transparent)]
     Fact(#[from] FactError),
+    /// A summary that can't be taken.
+    #[error(transparent)]
+    Summary(#[from] SummaryError),
     /// Over [`MAX_BYTES`](crate::MAX_BYTES).
     #[error("{what} has {bytes} bytes, at most {max} can be stored: split it")]
     TooLarge {

@@ -22,6 +22,7 @@
 //!     finish: StoredFinish::Stop,
 //!     at,
 //!     receipt: b"what the turn cost",
+//!     trace: b"what the model saw",
 //! };
 //! store.reply(&kitchen, turn, reply)?;
 //!
@@ -34,6 +35,9 @@
 //!
 //! [`Store::add_fact`] and what is beside it keep [`facts`]: dated statements with a source, of which
 //! none is lost or overwritten.
+//!
+//! [`Store::compact_session`] and what is beside it keep [`summaries`] of what was said, which lead
+//! back to every turn.
 //!
 //! [`Store::search`] finds what was said by its words; see [`search`] for how.
 //!
@@ -107,6 +111,7 @@ mod rewrite;
 pub mod search;
 mod stats;
 mod store;
+pub mod summaries;
 mod table;
 pub mod text;
 pub mod vectors;
@@ -120,7 +125,7 @@ pub use bundle::{
 pub use error::{OpenError, ReadError, WriteError};
 pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
-    FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Usage,
+    FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Pin, Usage,
 };
 pub use forget::{Erasure, Forgotten, ForgottenItem, ForgottenKind, Selection, Trace};
 pub use import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
@@ -129,5 +134,9 @@ pub use part::Part;
 pub use rewrite::Compacted;
 pub use stats::{FactStats, Stats};
 pub use store::{MAX_BYTES, Store};
+pub use summaries::{
+    MAX_STATE_BYTES, NewSummary, StateKind, Summary, SummaryError, SummaryId, SummaryIdError,
+    SummaryMethod,
+};
 pub use verify::{Checked, Problem, Report};
 pub use view::{DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};

@@ -88,6 +88,8 @@ pub struct NewReply<'a> {
     pub at: WallTime,
     /// The turn's receipt, opaque here.
     pub receipt: &'a [u8],
+    /// What the model saw, opaque here; empty where that isn't kept.
+    pub trace: &'a [u8],
 }
 
 /// Why a stored reply ended.

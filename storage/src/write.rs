@@ -52,8 +52,9 @@ impl Store {
         check_size("the reply", reply.text.len())?;
         check_size("the list of the reply's token ids", reply.tokens.len().saturating_mul(4))?;
         check_size("the receipt", reply.receipt.len())?;
+        check_size("the trace", reply.trace.len())?;
         let tokens: Vec<u8> = reply.tokens.iter().flat_map(|Token(id)| id.to_le_bytes()).collect();
-        let op = Op::Reply(Reply {
+        let bare = Reply {
             session: session.as_str(),
             seq,
             text: reply.text,
@@ -62,7 +63,11 @@ impl Store {
             finish: reply.finish.to_byte(),
             at: reply.at.into(),
             receipt: reply.receipt,
-        });
+        };
+        let op = match reply.trace {
+            [] => Op::Reply(bare),
+            trace => Op::TracedReply { reply: bare, trace },
+        };
         self.writing(|open| {
             let number = match open.perform(&op)? {
                 Ok(Outcome::Replied { number }) => number,

@@ -33,6 +33,7 @@ fn home() -> TempDir {
             finish: StoredFinish::Stop,
             at,
             receipt: b"",
+            trace: &[],
         };
         store.reply(&session, turn, reply).unwrap();
     }

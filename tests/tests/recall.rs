@@ -53,7 +53,8 @@ fn say_before(store: &Store, session: &str, user: &str, reply: &str) {
     let turn = store.accept(&session, user, at).unwrap();
     let finish = StoredFinish::Stop;
     let (tokens, model_fingerprint, receipt): (&[Token], _, &[u8]) = (&[], &[0; 32], b"");
-    let reply = NewReply { text: reply, tokens, model_fingerprint, finish, at, receipt };
+    let reply =
+        NewReply { text: reply, tokens, model_fingerprint, finish, at, receipt, trace: &[] };
     store.reply(&session, turn, reply).unwrap();
 }
 

@@ -246,6 +246,7 @@ where
             finish,
             at: self.parts.clock.wall(),
             receipt: &receipt,
+            trace: &[],
         };
         let kept = self.parts.store.reply(session, turn, reply);
         kept.map_err(|source| TurnError::ReplyNotStored { turn, source })

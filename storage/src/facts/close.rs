@@ -5,7 +5,7 @@ use redb::ReadableTable as _;
 use super::id::FactId;
 use super::lane::{load, missing};
 use super::table::{Direction, HEIR_KEY, heir_range, kind_byte, last_id, link_parts, link_range};
-use super::view::{LinkKind, Node};
+use super::view::{LinkKind, Node, Pin};
 use super::write::{Stop, Writer};
 
 /// Why a fact ends.
@@ -47,6 +47,7 @@ impl Writer<'_> {
         let mut after = before.clone();
         after.valid_to = before.valid_to.min(at.max(before.valid_at));
         let shrinks = after.valid_to < before.valid_to;
+        after.set_pin(Pin::None);
         match cause {
             Cause::Replaced(heir) => {
                 self.superseded.push(FactId(fact));
@@ -61,6 +62,9 @@ impl Writer<'_> {
             }
         }
         self.update(&before, &after)?;
+        if let Cause::Replaced(heir) = cause {
+            self.bequeath(heir, before.pin())?;
+        }
         Ok(shrinks.then_some(after.valid_to))
     }
 

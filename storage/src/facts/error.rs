@@ -56,6 +56,14 @@ pub enum FactError {
         /// The fact that replaced it.
         by: FactId,
     },
+    /// Something has replaced it, so that it can't be pinned.
+    #[error("fact {fact} was replaced by {by}: pin {by} instead")]
+    NotCurrent {
+        /// The fact to be pinned.
+        fact: FactId,
+        /// The fact that replaced it.
+        by: FactId,
+    },
     /// One of the two isn't current, or they are about different things.
     #[error(
         "fact {loser} can't be retired as a duplicate of {survivor}: both must be current, have \

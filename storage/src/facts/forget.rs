@@ -9,8 +9,8 @@ use super::lane::{heir_key_of, load};
 use super::read::open;
 use super::record::FactRecord;
 use super::table::{
-    Direction, ENTITIES, FACTS, HEIRS, LINKS, NAMES, SLOT_KEY, SLOTS, SOURCES, USAGE, first_id,
-    kind_byte, last_id, link_near, link_parts, link_range, slot_range, source_key,
+    Direction, ENTITIES, FACTS, HEIRS, LINKS, NAMES, PINS, SLOT_KEY, SLOTS, SOURCES, USAGE,
+    first_id, kind_byte, last_id, link_near, link_parts, link_range, slot_range, source_key,
 };
 use super::view::{LinkKind, Node};
 use crate::error::{Fault, unless_damaged};
@@ -120,6 +120,7 @@ pub(crate) fn remove(transaction: &WriteTransaction, gone: &Gone) -> Result<u64,
     transaction.open_table(SLOTS)?.retain(|key, ()| there(last_id(key)))?;
     transaction.open_table(SOURCES)?.retain(|key, ()| there(last_id(key)))?;
     transaction.open_table(USAGE)?.retain(|key, _| there(last_id(key)))?;
+    transaction.open_table(PINS)?.retain(|key, ()| there(last_id(key)))?;
     let names = |id: &[u8; 8]| entities.contains(&last_id(id));
     transaction.open_table(NAMES)?.retain(|_, id| !names(id))?;
     let is_gone = |node: Node| match node {

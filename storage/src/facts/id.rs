@@ -30,7 +30,7 @@ impl FromStr for FactId {
     type Err = FactIdError;
 
     fn from_str(text: &str) -> Result<Self, FactIdError> {
-        number(text, 'f').map(Self).ok_or_else(|| FactIdError { text: text.to_owned() })
+        number_after(text, 'f').map(Self).ok_or_else(|| FactIdError { text: text.to_owned() })
     }
 }
 
@@ -48,7 +48,7 @@ pub struct FactIdError {
 }
 
 /// The number after `letter`, if the text is the one way to write it.
-fn number(text: &str, letter: char) -> Option<u64> {
+pub(crate) fn number_after(text: &str, letter: char) -> Option<u64> {
     let digits = text.strip_prefix(letter)?;
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
     plain.then(|| digits.parse().ok().map(NonZeroU64::get)).flatten()

@@ -52,6 +52,7 @@ mod id;
 pub(crate) mod key;
 pub(crate) mod lane;
 mod op;
+mod pin;
 pub(crate) mod read;
 pub(crate) mod record;
 pub(crate) mod restore;
@@ -65,6 +66,7 @@ mod view;
 mod write;
 
 pub use error::FactError;
+pub(crate) use id::number_after;
 pub use id::{EntityId, FactId, FactIdError};
 pub(crate) use key::fold_case;
 pub use key::is_multi_valued;
@@ -74,6 +76,6 @@ pub(crate) use read::{entity, fact, for_each, usage};
 pub(crate) use record::{EntityRecord, FactRecord};
 pub use view::{
     Added, Entity, Fact, FactFilter, FactKind, FactPage, FactSource, FactView, Link, LinkKind,
-    NewFact, Node, Origin, Outcome, Usage,
+    NewFact, Node, Origin, Outcome, Pin, Usage,
 };
 pub(crate) use write::{Effect, apply};

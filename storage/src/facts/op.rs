@@ -34,6 +34,8 @@ pub(crate) enum FactOp<'a> {
     Link(RawLink),
     /// Facts were of use: each with the moment.
     Touch(Vec<(u64, i64)>),
+    /// A fact is pinned, or isn't any more.
+    Pin { fact: u64, pin: u8 },
 }
 
 /// A fact to be stored, checked and rated. Numbers of 0 and empty texts stand for what isn't there.
@@ -201,6 +203,7 @@ mod tests {
             FactOp::Retire { loser: 7, survivor: 8 },
             FactOp::Link(link.into()),
             FactOp::Touch(vec![(1, 2), (3, -4)]),
+            FactOp::Pin { fact: 9, pin: 2 },
         ] {
             let bytes = postcard::to_allocvec(&op).unwrap();
             assert_eq!(postcard::from_bytes::<FactOp<'_>>(&bytes).unwrap(), op);

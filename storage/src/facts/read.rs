@@ -8,8 +8,8 @@ use super::id::{EntityId, FactId};
 use super::key::{digest, name_key, predicate_key};
 use super::record::{EntityRecord, FactRecord, UsageRecord};
 use super::table::{
-    Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, NAMES, SLOT_KEY, SLOTS, SOURCES,
-    USAGE, heir_range, last_id, link_parts, link_range, names_key, slot_range, source_key,
+    Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, NAMES, PINS, SLOT_KEY, SLOTS,
+    SOURCES, USAGE, heir_range, last_id, link_parts, link_range, names_key, slot_range, source_key,
 };
 use super::view::{Entity, Fact, FactFilter, FactPage, FactView, Link, Node, Usage};
 use crate::error::{Fault, unless_damaged};
@@ -67,6 +67,29 @@ pub(crate) fn history(transaction: &ReadTransaction, id: FactId) -> Result<Vec<F
         found.push(fact);
     }
     found.sort_unstable_by_key(|fact| (fact.valid_at, fact.id));
+    Ok(found)
+}
+
+/// The facts that are pinned and pass `holds`: the user's pins first, then what matters more, then
+/// what was written later. A damaged one is left out, with a warning.
+pub(crate) fn pinned(
+    transaction: &ReadTransaction,
+    holds: impl Fn(&FactView<'_>) -> bool,
+) -> Result<Vec<Fact>, Fault> {
+    let (Some(facts), Some(pins)) = (open(transaction, FACTS)?, open(transaction, PINS)?) else {
+        return Ok(Vec::new());
+    };
+    let mut found: Vec<Fact> = Vec::new();
+    for entry in pins.iter()? {
+        let key = entry?.0;
+        let Some(bytes) = facts.get(key.value())? else { continue };
+        let view = spared(FactRecord::view(last_id(key.value()), bytes.value()))?;
+        found.extend(view.filter(|view| holds(view)).map(|view| view.to_fact()));
+    }
+    found.sort_by(|a, b| {
+        let by = (b.pinned.cmp(&a.pinned)).then(b.salience.total_cmp(&a.salience));
+        by.then(b.id.cmp(&a.id))
+    });
     Ok(found)
 }
 

@@ -6,7 +6,7 @@ use rkyv::{Archive, Serialize};
 
 use super::id::{EntityId, FactId};
 use super::timeline::{OPEN, Span};
-use super::view::{Entity, FactKind, FactSource, FactView, Usage};
+use super::view::{Entity, FactKind, FactSource, FactView, Pin, Usage};
 use crate::error::Fault;
 use crate::record::{access, confidence_of, damaged};
 
@@ -42,6 +42,10 @@ pub(crate) const INFERRED: u8 = 1;
 pub(crate) const GROUNDED: u8 = 2;
 /// Each value of its predicate has a lane of its own.
 pub(crate) const OWN_LANE: u8 = 4;
+const AUTO_PIN: u8 = 8;
+const USER_PIN: u8 = 16;
+/// Those that say how it is pinned.
+pub(crate) const PINS: u8 = AUTO_PIN | USER_PIN;
 
 #[derive(Archive, Serialize)]
 pub(crate) struct EntityRecord {
@@ -130,7 +134,16 @@ impl FactRecord {
             clock,
             salience: f32::from(record.salience.to_native()) / 100.0,
             confidence: record.confidence.to_native(),
+            pinned: pin_of(record.flags),
         })
+    }
+
+    pub(crate) fn pin(&self) -> Pin {
+        pin_of(self.flags)
+    }
+
+    pub(crate) fn set_pin(&mut self, pin: Pin) {
+        self.flags = self.flags & !PINS | pin_flags(pin);
     }
 
     pub(crate) fn span(&self) -> Span {
@@ -182,6 +195,23 @@ impl UsageRecord {
         }
         let last_ms = Some(record.last_ms.to_native());
         Ok(Usage { count: record.count.to_native(), last_ms })
+    }
+}
+
+/// How `flags` say that a fact is pinned.
+pub(crate) const fn pin_flags(pin: Pin) -> u8 {
+    match pin {
+        Pin::None => 0,
+        Pin::Auto => AUTO_PIN,
+        Pin::User => USER_PIN,
+    }
+}
+
+const fn pin_of(flags: u8) -> Pin {
+    match (flags & USER_PIN, flags & AUTO_PIN) {
+        (0, 0) => Pin::None,
+        (0, _) => Pin::Auto,
+        _ => Pin::User,
     }
 }
 
@@ -264,7 +294,7 @@ mod tests {
             salience: 718,
             kind: 2,
             source: 4,
-            flags: INFERRED | GROUNDED,
+            flags: INFERRED | GROUNDED | USER_PIN,
             clock_confidence: 2,
         }
     }
@@ -283,7 +313,7 @@ mod tests {
         assert_eq!(view.invalidated_by, Some(FactId(7)));
         assert_eq!((view.session, view.turn, view.subject), (Some(8), Some(9), Some(EntityId(10))));
         assert!(view.inferred && view.grounded && view.latest);
-        assert_eq!((view.salience, view.confidence), (7.18, 0.5));
+        assert_eq!((view.salience, view.confidence, view.pinned), (7.18, 0.5, Pin::User));
         assert_eq!(view.to_fact().text, view.text);
     }
 
@@ -307,7 +337,7 @@ mod tests {
         assert_eq!(root[104..112], *b"Ada\xff\xff\xff\xff\xff");
         assert_eq!(root[112..116], 0.5_f32.to_le_bytes());
         assert_eq!(root[116..118], 718_u16.to_le_bytes());
-        assert_eq!(root[118..], [2, 4, 3, 2]);
+        assert_eq!(root[118..], [2, 4, 19, 2]);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::id::FactId;
 use super::key::{name_key, predicate_key, value_key};
 use super::lane::{lane_of_record, load};
 use super::op::MAX_NAME_BYTES;
-use super::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LANE};
+use super::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LANE, PINS};
 use super::table::{IdKey, LaneKey, SLOT_KEY, last_id, names_key, node_of};
 use super::timeline::{OPEN, place};
 use super::view::{Link, LinkKind, Node, Usage};
@@ -137,11 +137,13 @@ impl<'t> Restorer<'t> {
         let lane = lane_of_record(&fact);
         if let Some(known) = self.twin(&fact, lane)? {
             self.facts.known.insert(number, known);
+            self.writer.bequeath(known, fact.pin())?;
             return Ok(false);
         }
         if fact.valid_to > fact.valid_at {
             self.place(&mut fact, lane)?;
         }
+        self.writer.inherit(&mut fact)?;
         self.writer.index(&fact, &[])?;
         self.writer.save(&fact)?;
         self.forget();
@@ -356,7 +358,9 @@ fn check(fact: &FactRecord) -> Result<(), Unrestored> {
     let right = [
         (!fact.text.trim().is_empty(), "it has no words"),
         (sizes.iter().all(|(len, most)| len <= most), "a text of it is too long"),
-        (fact.flags & !(INFERRED | GROUNDED | OWN_LANE) == 0, "a flag that isn't known"),
+        (fact.flags & !(INFERRED | GROUNDED | OWN_LANE | PINS) == 0, "a flag that isn't known"),
+        (fact.flags & PINS != PINS, "two pins"),
+        (fact.superseded_by == 0 || fact.flags & PINS == 0, "a pin, although it was replaced"),
         (fact.salience <= 1_000, "its salience is out of range"),
         ((0.0..=1.0).contains(&fact.confidence), "its confidence is out of range"),
         ((fact.session == 0) == (fact.turn == 0), "a turn without a session, or none in one"),
@@ -371,7 +375,8 @@ fn check(fact: &FactRecord) -> Result<(), Unrestored> {
 
 /// Whether a fact from elsewhere is one that is here: the same words, told at the same time.
 fn same(fact: &FactRecord, here: &FactRecord) -> bool {
-    let told = |fact: &FactRecord| (fact.recorded_ms, fact.valid_at, fact.source, fact.flags);
+    let told =
+        |fact: &FactRecord| (fact.recorded_ms, fact.valid_at, fact.source, fact.flags & !PINS);
     told(fact) == told(here)
         && fact.text == here.text
         && fact.quote == here.quote

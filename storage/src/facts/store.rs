@@ -1,14 +1,14 @@
 //! Facts of a store: its methods.
 
 use garret_core::id::{SessionId, TurnSeq};
-use garret_core::time::WallTime;
+use garret_core::time::{Confidence, WallTime};
 use redb::{ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 
 use super::id::{EntityId, FactId};
 use super::op::{Draft, FactOp};
 use super::read;
 use super::view::{
-    Added, Entity, Fact, FactFilter, FactPage, FactView, Link, LinkKind, NewFact, Node, Usage,
+    Added, Entity, Fact, FactFilter, FactPage, FactView, Link, LinkKind, NewFact, Node, Pin, Usage,
 };
 use super::write::Effect;
 use crate::error::{Fault, ReadError, WriteError};
@@ -100,6 +100,31 @@ impl Store {
     pub fn touch(&self, touches: &[(FactId, i64)]) -> Result<(), WriteError> {
         let touches = touches.iter().map(|(fact, when_ms)| (fact.0, *when_ms)).collect();
         self.change(FactOp::Touch(touches)).map(drop)
+    }
+
+    /// Pins a fact, or takes its pin away ([`Pin::None`]); [`Pin::Auto`] leaves the user's pin as it
+    /// is. What replaces a pinned fact gets its pin; a fact that ends otherwise loses it.
+    ///
+    /// # Errors
+    /// [`FactError::UnknownFact`](crate::FactError::UnknownFact),
+    /// [`FactError::NotCurrent`](crate::FactError::NotCurrent) for one that was replaced, and others.
+    pub fn pin(&self, fact: FactId, pin: Pin) -> Result<(), WriteError> {
+        self.change(FactOp::Pin { fact: fact.0, pin: pin.to_byte() }).map(drop)
+    }
+
+    /// The pinned facts that are true at `now`: the user's pins first, then what matters more, then
+    /// what was written later. By a clock that is wrong it can't be said what is true now; then
+    /// these are the ones without an end. A damaged one is left out, and logged.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn pinned(&self, now: WallTime) -> Result<Vec<Fact>, ReadError> {
+        let by_clock = now.confidence != Confidence::Wrong;
+        self.snapshot(|transaction| {
+            read::pinned(transaction, |fact| {
+                if by_clock { fact.holds_at(now.unix_ms) } else { fact.latest }
+            })
+        })
     }
 
     /// A fact, if there is one of this id.

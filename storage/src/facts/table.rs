@@ -18,6 +18,7 @@ pub(crate) const NAMES: TableDefinition<'static, &'static [u8], &'static IdKey> 
 pub(crate) const SLOTS: Index<SLOT_KEY> = TableDefinition::new("fact_slots");
 pub(crate) const HEIRS: Index<HEIR_KEY> = TableDefinition::new("fact_heirs");
 pub(crate) const SOURCES: Index<24> = TableDefinition::new("fact_sources");
+pub(crate) const PINS: Index<8> = TableDefinition::new("fact_pins");
 pub(crate) const LINKS: Index<20> = TableDefinition::new("links");
 
 /// Keys of the table `meta`.

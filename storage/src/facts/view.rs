@@ -53,6 +53,47 @@ impl FactKind {
     }
 }
 
+/// Whether a fact stands in every prompt, as far as there is room.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Pin {
+    /// It doesn't.
+    #[default]
+    None,
+    /// A rule or a companion chose it.
+    Auto,
+    /// The user did.
+    User,
+}
+
+impl Pin {
+    /// The name on the wire: `none`, `auto` or `user`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Auto => "auto",
+            Self::User => "user",
+        }
+    }
+
+    pub(crate) const fn to_byte(self) -> u8 {
+        match self {
+            Self::None => 0,
+            Self::Auto => 1,
+            Self::User => 2,
+        }
+    }
+
+    pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
+        match byte {
+            0 => Some(Self::None),
+            1 => Some(Self::Auto),
+            2 => Some(Self::User),
+            _ => None,
+        }
+    }
+}
+
 /// Who said it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FactSource<'a> {
@@ -237,6 +278,8 @@ pub struct FactView<'a> {
     pub salience: f32,
     /// How sure it is, 0 to 1.
     pub confidence: f32,
+    /// Whether it stands in every prompt, as far as there is room.
+    pub pinned: Pin,
 }
 
 impl FactView<'_> {
@@ -269,6 +312,7 @@ impl FactView<'_> {
             clock: self.clock,
             salience: self.salience,
             confidence: self.confidence,
+            pinned: self.pinned,
         }
     }
 }
@@ -299,6 +343,7 @@ pub struct Fact {
     pub clock: Confidence,
     pub salience: f32,
     pub confidence: f32,
+    pub pinned: Pin,
 }
 
 impl Fact {

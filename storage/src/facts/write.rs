@@ -1,7 +1,7 @@
 //! Writing facts within one transaction of the database. Ids come from counters in the store, so
 //! that applying an operation again gives the same.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use garret_core::time::Confidence;
 use redb::{ReadableTable as _, Table, WriteTransaction};
@@ -15,11 +15,11 @@ use super::lane::{LaneTable, heir_key_of, lane, load, missing, slot_key};
 use super::op::{Draft, FactOp};
 use super::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LANE, UsageRecord};
 use super::table::{
-    Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, LaneKey, NAMES, SLOT_KEY, SLOTS,
-    SOURCES, USAGE, key, kind_byte, lane_of, link_key, names_key, slot_range, source_key,
+    Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, LaneKey, NAMES, PINS, SLOT_KEY,
+    SLOTS, SOURCES, USAGE, key, kind_byte, lane_of, link_key, names_key, slot_range, source_key,
 };
 use super::timeline::{self, Lane as _, Neighbours, OPEN, neighbours};
-use super::view::{Added, FactKind, Link, LinkKind, Node, Outcome, Usage};
+use super::view::{Added, FactKind, Link, LinkKind, Node, Outcome, Pin, Usage};
 use crate::error::{Fault, WriteError, fault_from_redb};
 use crate::record::{byte_of, damaged, encode};
 use crate::table::META;
@@ -78,6 +78,7 @@ pub(crate) struct Writer<'t> {
     pub(super) entities: Table<'t, &'static IdKey, &'static [u8]>,
     pub(super) names: Table<'t, &'static [u8], &'static IdKey>,
     pub(super) usage: Table<'t, &'static IdKey, &'static [u8]>,
+    pins: Table<'t, &'static IdKey, ()>,
     pub(super) next_fact: u64,
     pub(super) next_entity: u64,
     pub(super) effect: Effect,
@@ -85,6 +86,8 @@ pub(crate) struct Writer<'t> {
     pub(super) superseded: Vec<FactId>,
     /// Facts that ended with those.
     pub(super) invalidated: Vec<FactId>,
+    /// Pins for facts that aren't stored yet.
+    pub(super) bequests: BTreeMap<u64, Pin>,
 }
 
 /// Where a draft belongs.
@@ -123,11 +126,13 @@ impl<'t> Writer<'t> {
             entities: transaction.open_table(ENTITIES)?,
             names: transaction.open_table(NAMES)?,
             usage: transaction.open_table(USAGE)?,
+            pins: transaction.open_table(PINS)?,
             next_fact: counter(key::NEXT_FACT)?,
             next_entity: counter(key::NEXT_ENTITY)?,
             effect: Effect::default(),
             superseded: Vec::new(),
             invalidated: Vec::new(),
+            bequests: BTreeMap::new(),
         })
     }
 
@@ -142,6 +147,10 @@ impl<'t> Writer<'t> {
                 self.link(link.link().ok_or_else(unknown)?)
             }
             FactOp::Touch(touches) => touches.iter().try_for_each(|touch| self.touch(*touch)),
+            FactOp::Pin { fact, pin } => {
+                let unknown = || damaged("operation", "its pin".to_owned());
+                self.pin(*fact, Pin::from_byte(*pin).ok_or_else(unknown)?)
+            }
         }
     }
 
@@ -214,9 +223,11 @@ impl<'t> Writer<'t> {
         }
         for duplicate in self.duplicates(loser)?.into_iter().chain([loser]) {
             let before = self.known(duplicate)?;
-            let after = FactRecord { superseded_by: heir.id, ..before.clone() };
+            let mut after = FactRecord { superseded_by: heir.id, ..before.clone() };
+            after.set_pin(Pin::None);
             self.update(&before, &after)?;
         }
+        self.bequeath(heir.id, record.pin())?;
         let (used, kept) = (self.used(loser)?, self.used(heir.id)?);
         let last_ms = used.last_ms.max(kept.last_ms);
         self.save_usage(heir.id, Usage { count: used.count.saturating_add(kept.count), last_ms })
@@ -339,7 +350,7 @@ impl<'t> Writer<'t> {
             (false, true) => FactKind::Asserts,
         };
         let flags = [(INFERRED, draft.inferred), (GROUNDED, grounded), (OWN_LANE, place.own)];
-        let record = FactRecord {
+        let mut record = FactRecord {
             id,
             valid_at: start,
             valid_to: placed.end,
@@ -364,6 +375,7 @@ impl<'t> Writer<'t> {
         if let Some(subject) = place.subject {
             self.create(subject, draft.recorded_ms)?;
         }
+        self.inherit(&mut record)?;
         self.index(&record, &draft.derived_from)?;
         self.save(&record)?;
         Ok(id)
@@ -377,6 +389,9 @@ impl<'t> Writer<'t> {
         }
         if record.session != 0 {
             self.sources.insert(&source_key(record.session, record.turn, record.id), ())?;
+        }
+        if record.pin() != Pin::None {
+            self.pins.insert(&record.id.to_be_bytes(), ())?;
         }
         let from = Node::Fact(FactId(record.id));
         for source in sources {
@@ -420,6 +435,13 @@ impl<'t> Writer<'t> {
                 self.heirs.insert(&new, ())?;
             }
         }
+        let key = after.id.to_be_bytes();
+        match (before.pin(), after.pin()) {
+            (Pin::None, Pin::None) => {}
+            (_, Pin::None) => drop(self.pins.remove(&key)?),
+            (Pin::None, _) => drop(self.pins.insert(&key, ())?),
+            _ => {}
+        }
         self.save(after)
     }
 
@@ -430,7 +452,7 @@ impl<'t> Writer<'t> {
     }
 
     /// The record of a fact that the caller names.
-    fn known(&self, fact: u64) -> Result<FactRecord, Stop> {
+    pub(super) fn known(&self, fact: u64) -> Result<FactRecord, Stop> {
         let unknown = || FactError::UnknownFact { fact: FactId(fact) };
         Ok(load(&self.facts, fact)?.ok_or_else(unknown)?)
     }

@@ -15,6 +15,7 @@ use crate::import::Place;
 use crate::record::{
     ReplyRecord, SessionRecord, TurnRecord, damaged, encode, seal, session_name, turn_name,
 };
+use crate::summaries::{self, Compaction, SummaryId};
 use crate::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
     key, session_of, turn_key,
@@ -39,6 +40,8 @@ pub(crate) enum Outcome {
     Imported(Vec<Option<Place>>),
     /// Something was forgotten; the erasure has this number.
     Forgotten { erasure: u64 },
+    /// Summaries have these numbers.
+    Compacted(Vec<SummaryId>),
 }
 
 impl Outcome {
@@ -59,7 +62,8 @@ pub(crate) fn apply(
 ) -> Result<Result<Outcome, WriteError>, Fault> {
     match op {
         Op::Accept { session, text, at } => accept(transaction, session, text, *at).map(Ok),
-        Op::Reply(op) => reply(transaction, op),
+        Op::Reply(op) => reply(transaction, op, &[]),
+        Op::TracedReply { reply: op, trace } => reply(transaction, op, trace),
         Op::Rename { session, to } => rename(transaction, session, to),
         Op::SetTitle { session, title } => set_title(transaction, session, title),
         Op::Delete { session } => delete(transaction, session),
@@ -68,6 +72,14 @@ pub(crate) fn apply(
         Op::Forget(removal) => {
             let erasure = forget::apply(transaction, removal)?;
             Ok(Ok(Outcome::Forgotten { erasure }))
+        }
+        Op::Compact(op) => compact(transaction, op),
+        Op::SetState { session, kind, bytes } => {
+            let Some(record) = load(&transaction.open_table(SESSIONS)?, session)? else {
+                return unknown(session);
+            };
+            summaries::set_state(transaction, record.number, *kind, bytes)?;
+            Ok(Ok(Outcome::Done))
         }
     }
 }
@@ -98,6 +110,7 @@ fn accept(
 fn reply(
     transaction: &WriteTransaction,
     op: &Reply<'_>,
+    trace: &[u8],
 ) -> Result<Result<Outcome, WriteError>, Fault> {
     let Some(record) = load(&transaction.open_table(SESSIONS)?, op.session)? else {
         return unknown(op.session);
@@ -116,6 +129,7 @@ fn reply(
     }
     let receipt = [op.receipt, &seal(op.receipt)].concat();
     transaction.open_table(RECEIPTS)?.insert(&key, receipt.as_slice())?;
+    summaries::put_trace(transaction, &key, trace)?;
     Ok(Ok(Outcome::Replied { number }))
 }
 
@@ -149,6 +163,17 @@ fn set_title(
     Ok(Ok(Outcome::Done))
 }
 
+fn compact(
+    transaction: &WriteTransaction,
+    op: &Compaction<'_>,
+) -> Result<Result<Outcome, WriteError>, Fault> {
+    let Some(record) = load(&transaction.open_table(SESSIONS)?, op.session)? else {
+        return unknown(op.session);
+    };
+    let ids = summaries::apply(transaction, record.number, record.turns, op)?;
+    Ok(ids.map(Outcome::Compacted))
+}
+
 fn delete(
     transaction: &WriteTransaction,
     session: &str,
@@ -173,6 +198,7 @@ pub(crate) fn remove_turns(transaction: &WriteTransaction, session: u64) -> Resu
     }
     let (first, last) = (import_key(session, [0; 16]), import_key(session, [0xff; 16]));
     transaction.open_table(IMPORTED)?.retain_in::<&[u8; 24], _>(&first..=&last, |_, _| false)?;
+    summaries::remove_session(transaction, session)?;
     forget::unmark(transaction, session)
 }
 

@@ -7,6 +7,7 @@ use crate::error::Fault;
 use crate::facts::FactOp;
 use crate::forget::Removal;
 use crate::record::{byte_of, confidence_of};
+use crate::summaries::Compaction;
 
 /// One write. A frame of the journal holds it in postcard, which names a variant by its place in
 /// this list and a field by its place in the variant: add variants at the end, and change none that
@@ -38,6 +39,17 @@ pub(crate) enum Op<'a> {
     Import(Vec<Said<'a>>),
     /// Words go for good, with all that was made of them.
     Forget(Removal),
+    /// Summaries of a session, and the state that goes with them.
+    #[serde(borrow)]
+    Compact(Compaction<'a>),
+    /// The reply to a turn, and what the model saw.
+    TracedReply {
+        #[serde(borrow)]
+        reply: Reply<'a>,
+        trace: &'a [u8],
+    },
+    /// What the engine keeps of a session; nothing removes it.
+    SetState { session: &'a str, kind: u8, bytes: &'a [u8] },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -21,6 +21,7 @@ use crate::facts::table as facts;
 use crate::forget::table::{ERASURES, FORGOTTEN};
 use crate::journal::frame::Position;
 use crate::open::{builder, contain};
+use crate::summaries::table as summaries;
 use crate::table::{IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, key};
 
 /// The records as they were at one moment, and the last write among them.
@@ -114,6 +115,12 @@ fn copy(from: &ReadTransaction, to: &WriteTransaction) -> Result<u64, Fault> {
     copy.table(facts::ENTITIES)?;
     copy.table(facts::NAMES)?;
     copy.table(facts::LINKS)?;
+    copy.table(facts::PINS)?;
+    copy.table(summaries::SUMMARIES)?;
+    copy.table(summaries::LEAVES)?;
+    copy.table(summaries::HEADS)?;
+    copy.table(summaries::STATES)?;
+    copy.table(summaries::TRACES)?;
     copy.nothing_else()?;
     Ok(copy.rows)
 }

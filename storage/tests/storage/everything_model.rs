@@ -399,6 +399,7 @@ fn reply(store: &Store, model: &mut Model, at: (u8, usize), form: u8, day: Optio
         finish: StoredFinish::Stop,
         at: wall(day),
         receipt: b"",
+        trace: &[],
     };
     assert_eq!(store.reply(&id(at.0), turn, new).is_ok(), can);
     if can {

@@ -396,6 +396,7 @@ fn a_quote_is_looked_for_in_the_words_of_its_source() {
         finish: StoredFinish::Stop,
         at: at(2),
         receipt: b"",
+        trace: &[],
     };
     store.reply(&session, 1, reply).unwrap();
     let origin = Some(Origin { session: &session, turn: 1 });

@@ -156,6 +156,7 @@ fn a_forgotten_turn_is_counted_but_not_there_and_not_damaged() {
         finish: garret_storage::StoredFinish::Stop,
         at: AT,
         receipt: b"",
+        trace: &[],
     };
     let refused = store.reply(&kitchen, 3, late).unwrap_err();
     assert!(matches!(refused, WriteError::ForgottenTurn { turn: 3, .. }), "{refused}");

@@ -24,12 +24,14 @@ mod journal;
 mod lock;
 mod model;
 mod operations;
+mod pins;
 #[cfg(unix)]
 mod read_only;
 mod rewrite;
 mod search;
 mod search_facts;
 mod search_threads;
+mod summaries;
 mod vectors;
 mod vectors_crash;
 mod vectors_store;

@@ -294,6 +294,7 @@ pub(crate) fn apply(store: &Store, op: &Op) -> Result<Answer, WriteError> {
                 finish: reply.finish,
                 at: reply.at,
                 receipt: &reply.receipt,
+                trace: &[],
             };
             store.reply(&id(*session), *seq, new).map(|()| Answer::Done)
         }

@@ -65,6 +65,7 @@ pub(crate) fn reply(store: &Store, session: &str, seq: u64, text: &str, receipt:
         finish: StoredFinish::Stop,
         at: AT,
         receipt: receipt.as_bytes(),
+        trace: &[],
     };
     store.reply(&id(session), seq, reply).unwrap();
 }

@@ -30,6 +30,7 @@ fn reply(store: &Store, session: &str, turn: u64, text: &str, at: WallTime) {
         finish: StoredFinish::Stop,
         at,
         receipt: b"",
+        trace: &[],
     };
     store.reply(&id(session), turn, reply).unwrap();
 }

@@ -35,6 +35,7 @@ fn answer(store: &Store, session: &str, turn: u64, text: &str) {
         finish: StoredFinish::Stop,
         at: AT,
         receipt: b"",
+        trace: &[],
     };
     store.reply(&id(session), turn, reply).unwrap();
 }

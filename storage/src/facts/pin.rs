@@ -1,0 +1,58 @@
+//! Pinning facts, and where a pin goes when its fact is replaced.
+
+use super::error::FactError;
+use super::id::FactId;
+use super::lane::load;
+use super::record::FactRecord;
+use super::view::Pin;
+use super::write::{Stop, Writer};
+
+impl Writer<'_> {
+    /// Pins a fact. A rule's pin leaves the user's as it is.
+    pub(super) fn pin(&mut self, fact: u64, pin: Pin) -> Result<(), Stop> {
+        let record = self.known(fact)?;
+        if pin != Pin::None && record.superseded_by != 0 {
+            let (fact, by) = (FactId(fact), FactId(record.superseded_by));
+            return Err(FactError::NotCurrent { fact, by }.into());
+        }
+        let pin = if pin == Pin::None { pin } else { pin.max(record.pin()) };
+        self.repin(record, pin)
+    }
+
+    /// Gives the pin of a fact that is replaced to its heir; to what replaced that, if anything
+    /// did. Where the heir isn't stored yet, it gets the pin by [`inherit`](Self::inherit).
+    pub(super) fn bequeath(&mut self, mut heir: u64, pin: Pin) -> Result<(), Stop> {
+        if pin == Pin::None {
+            return Ok(());
+        }
+        // There is no circle: the way along all heirs ends.
+        while let Some(record) = load(&self.facts, heir)? {
+            if record.superseded_by == 0 {
+                let pin = pin.max(record.pin());
+                return self.repin(record, pin);
+            }
+            heir = record.superseded_by;
+        }
+        let waiting = self.bequests.entry(heir).or_default();
+        *waiting = pin.max(*waiting);
+        Ok(())
+    }
+
+    /// Gives a fact that is about to be stored what was bequeathed to it. One that was replaced by
+    /// then passes it on.
+    pub(super) fn inherit(&mut self, record: &mut FactRecord) -> Result<(), Stop> {
+        let pin = self.bequests.remove(&record.id).unwrap_or_default().max(record.pin());
+        if record.superseded_by == 0 {
+            record.set_pin(pin);
+            return Ok(());
+        }
+        record.set_pin(Pin::None);
+        self.bequeath(record.superseded_by, pin)
+    }
+
+    fn repin(&mut self, before: FactRecord, pin: Pin) -> Result<(), Stop> {
+        let mut after = before.clone();
+        after.set_pin(pin);
+        if after == before { Ok(()) } else { self.update(&before, &after) }
+    }
+}

@@ -1,0 +1,134 @@
+//! Records of summaries; see `crate::record` for how records are kept.
+
+use rkyv::{Archive, Serialize};
+
+use super::id::SummaryId;
+use super::view::{Summary, SummaryMethod};
+use crate::error::Fault;
+use crate::record::{access, confidence_of, damaged};
+
+/// A summary. A parent of 0 stands for none.
+#[derive(Archive, Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct SummaryRecord {
+    pub(crate) session: u64,
+    pub(crate) id: u64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) parent: u64,
+    pub(crate) made_ms: i64,
+    pub(crate) earliest_ms: i64,
+    pub(crate) latest_ms: i64,
+    pub(crate) model_fingerprint: [u8; 32],
+    pub(crate) text: String,
+    pub(crate) sources: Vec<u64>,
+    pub(crate) tokens: u32,
+    pub(crate) source_tokens: u32,
+    pub(crate) depth: u8,
+    pub(crate) method: u8,
+    pub(crate) clock_confidence: u8,
+}
+
+/// What a session's summaries come to.
+#[derive(Archive, Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct HeadRecord {
+    pub(crate) session: u64,
+    /// The number of the next summary.
+    pub(crate) next: u64,
+    pub(crate) frontier: u64,
+}
+
+// The sizes that FORMAT.md promises.
+const _: () = assert!(size_of::<ArchivedSummaryRecord>() == 123);
+const _: () = assert!(size_of::<ArchivedHeadRecord>() == 24);
+
+impl SummaryRecord {
+    /// The record stored under the key of `session` and `id`.
+    pub(crate) fn read(session: u64, id: u64, bytes: &[u8]) -> Result<Self, Fault> {
+        let name = || summary_name(session, id);
+        let record: &ArchivedSummaryRecord = access(bytes, "summary record", name)?;
+        if (record.session.to_native(), record.id.to_native()) != (session, id) {
+            return Err(damaged("summary record (its numbers aren't its key's)", name()));
+        }
+        let read = Self {
+            session,
+            id,
+            first: record.first.to_native(),
+            last: record.last.to_native(),
+            parent: record.parent.to_native(),
+            made_ms: record.made_ms.to_native(),
+            earliest_ms: record.earliest_ms.to_native(),
+            latest_ms: record.latest_ms.to_native(),
+            model_fingerprint: record.model_fingerprint,
+            text: record.text.as_str().to_owned(),
+            sources: record.sources.iter().map(|source| source.to_native()).collect(),
+            tokens: record.tokens.to_native(),
+            source_tokens: record.source_tokens.to_native(),
+            depth: record.depth,
+            method: record.method,
+            clock_confidence: record.clock_confidence,
+        };
+        match read.wrong() {
+            None => Ok(read),
+            Some(what) => Err(damaged(what, name())),
+        }
+    }
+
+    /// What is wrong with it by itself.
+    fn wrong(&self) -> Option<&'static str> {
+        let right = [
+            (self.first >= 1 && self.first <= self.last, "summary record (its turns)"),
+            (SummaryMethod::from_byte(self.method).is_some(), "summary record (method)"),
+            (confidence_of(self.clock_confidence).is_some(), "summary record (clock confidence)"),
+            (!self.text.trim().is_empty(), "summary record (it has no words)"),
+            (self.tokens < self.source_tokens, "summary record (its length)"),
+            (self.sources.is_empty() == (self.depth == 0), "summary record (its depth)"),
+        ];
+        right.into_iter().find(|(right, _)| !right).map(|(_, what)| what)
+    }
+
+    pub(crate) fn into_summary(self) -> Result<Summary, Fault> {
+        let wrong = |what| damaged(what, summary_name(self.session, self.id));
+        let method = SummaryMethod::from_byte(self.method);
+        let clock = confidence_of(self.clock_confidence);
+        Ok(Summary {
+            id: SummaryId(self.id),
+            depth: self.depth,
+            from: self.first,
+            to: self.last,
+            sources: self.sources.iter().copied().map(SummaryId).collect(),
+            parent: (self.parent != 0).then_some(SummaryId(self.parent)),
+            tokens: self.tokens,
+            source_tokens: self.source_tokens,
+            method: method.ok_or_else(|| wrong("summary record (method)"))?,
+            model_fingerprint: self.model_fingerprint,
+            made_ms: self.made_ms,
+            clock: clock.ok_or_else(|| wrong("summary record (clock confidence)"))?,
+            earliest_ms: self.earliest_ms,
+            latest_ms: self.latest_ms,
+            text: self.text,
+        })
+    }
+}
+
+impl HeadRecord {
+    /// Of a session without summaries.
+    pub(crate) const fn new(session: u64) -> Self {
+        Self { session, next: 1, frontier: 0 }
+    }
+
+    /// The record stored under `session`.
+    pub(crate) fn read(session: u64, bytes: &[u8]) -> Result<Self, Fault> {
+        let name = || format!("session number {session}");
+        let record: &ArchivedHeadRecord = access(bytes, "head of a session's summaries", name)?;
+        if record.session.to_native() != session {
+            let what = "head of a session's summaries (its number isn't its key)";
+            return Err(damaged(what, name()));
+        }
+        Ok(Self { session, next: record.next.to_native(), frontier: record.frontier.to_native() })
+    }
+}
+
+/// How errors name a summary.
+pub(crate) fn summary_name(session: u64, id: u64) -> String {
+    format!("{} of session number {session}", SummaryId(id))
+}

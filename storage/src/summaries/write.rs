@@ -1,0 +1,337 @@
+//! Compactions within one transaction of the database.
+
+use redb::{ReadableTable, Table, WriteTransaction};
+
+use super::error::SummaryError;
+use super::id::SummaryId;
+use super::op::{Compaction, Draft};
+use super::record::{HeadRecord, SummaryRecord};
+use super::table::{
+    HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, leaf_value, state_key_of, summary_key,
+};
+use super::view::{StateKind, SummaryMethod};
+use crate::error::{Fault, WriteError, fault_from_redb};
+use crate::forget::table::FORGOTTEN;
+use crate::journal::op::Stamp;
+use crate::record::{ReplyRecord, TurnRecord, damaged, encode, seal};
+use crate::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
+
+/// Why a compaction ends early.
+enum Stop {
+    Fault(Fault),
+    Refused(SummaryError),
+}
+
+/// Stores the summaries of `op`, of the session of this number and with so many turns; their
+/// numbers. After a refusal the transaction must be dropped.
+pub(crate) fn apply(
+    transaction: &WriteTransaction,
+    session: u64,
+    turns: u64,
+    op: &Compaction<'_>,
+) -> Result<Result<Vec<SummaryId>, WriteError>, Fault> {
+    if let Some(context) = op.context {
+        set_state(transaction, session, StateKind::Context.to_byte(), context)?;
+    }
+    if op.summaries.is_empty() {
+        return Ok(Ok(Vec::new()));
+    }
+    let done = Writer::open(transaction, session, turns).and_then(|mut writer| {
+        let ids = op.summaries.iter().map(|draft| writer.take(draft, op.at));
+        let ids = ids.collect::<Result<Vec<_>, _>>()?;
+        writer.finish()?;
+        Ok(ids)
+    });
+    match done {
+        Ok(ids) => Ok(Ok(ids)),
+        Err(Stop::Refused(error)) => Ok(Err(error.into())),
+        Err(Stop::Fault(fault)) => Err(fault),
+    }
+}
+
+/// Stores a state of a session; nothing removes it.
+pub(crate) fn set_state(
+    transaction: &WriteTransaction,
+    session: u64,
+    kind: u8,
+    bytes: &[u8],
+) -> Result<(), Fault> {
+    if StateKind::from_byte(kind).is_none() {
+        return Err(damaged("operation", "the kind of its state".to_owned()));
+    }
+    let mut states = transaction.open_table(STATES)?;
+    let key = state_key_of(session, kind);
+    if bytes.is_empty() {
+        states.remove(&key)?;
+    } else {
+        states.insert(&key, [bytes, &seal(bytes)].concat().as_slice())?;
+    }
+    Ok(())
+}
+
+/// Stores what the model saw in a turn.
+pub(crate) fn put_trace(
+    transaction: &WriteTransaction,
+    turn: &TurnKey,
+    trace: &[u8],
+) -> Result<(), Fault> {
+    if !trace.is_empty() {
+        let value = [trace, &seal(trace)].concat();
+        transaction.open_table(TRACES)?.insert(turn, value.as_slice())?;
+    }
+    Ok(())
+}
+
+/// Removes everything about a session that is gone.
+pub(crate) fn remove_session(transaction: &WriteTransaction, session: u64) -> Result<(), Fault> {
+    let (first, last) = (turn_key(session, 0), turn_key(session, u64::MAX));
+    for table in [SUMMARIES, TRACES] {
+        transaction.open_table(table)?.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
+    }
+    transaction.open_table(LEAVES)?.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
+    transaction.open_table(HEADS)?.remove(&session.to_be_bytes())?;
+    let (first, last) = (state_key_of(session, 0), state_key_of(session, u8::MAX));
+    let mut states = transaction.open_table(STATES)?;
+    Ok(states.retain_in::<&[u8; 9], _>(&first..=&last, |_, _| false)?)
+}
+
+/// The tables that a session's summaries are written to and checked by.
+struct Writer<'t> {
+    session: u64,
+    /// Turns that it has.
+    turns: u64,
+    head: HeadRecord,
+    summaries: Table<'t, &'static SummaryKey, &'static [u8]>,
+    leaves: Table<'t, &'static TurnKey, &'static [u8; 16]>,
+    heads: Table<'t, &'static [u8; 8], &'static [u8]>,
+    said: Table<'t, &'static TurnKey, &'static [u8]>,
+    replies: Table<'t, &'static TurnKey, &'static [u8]>,
+    forgotten: Table<'t, &'static TurnKey, &'static [u8; 8]>,
+}
+
+/// What a summary is made of.
+struct Extent {
+    first: u64,
+    last: u64,
+    depth: u8,
+    earliest_ms: i64,
+    latest_ms: i64,
+}
+
+impl<'t> Writer<'t> {
+    fn open(transaction: &'t WriteTransaction, session: u64, turns: u64) -> Result<Self, Stop> {
+        let heads = transaction.open_table(HEADS)?;
+        let head = match heads.get(&session.to_be_bytes())? {
+            Some(bytes) => HeadRecord::read(session, bytes.value())?,
+            None => HeadRecord::new(session),
+        };
+        Ok(Self {
+            session,
+            turns,
+            head,
+            heads,
+            summaries: transaction.open_table(SUMMARIES)?,
+            leaves: transaction.open_table(LEAVES)?,
+            said: transaction.open_table(TURNS)?,
+            replies: transaction.open_table(REPLIES)?,
+            forgotten: transaction.open_table(FORGOTTEN)?,
+        })
+    }
+
+    fn take(&mut self, draft: &Draft<'_>, at: Stamp) -> Result<SummaryId, Stop> {
+        let (from, to) = (draft.first, draft.last);
+        if draft.text.trim().is_empty() {
+            return Err(SummaryError::Blank { from, to }.into());
+        }
+        let (tokens, source_tokens) = (draft.tokens, draft.source_tokens);
+        if tokens >= source_tokens {
+            return Err(SummaryError::NotShorter { tokens, source_tokens }.into());
+        }
+        let id = self.head.next;
+        let extent =
+            if draft.sources.is_empty() { self.leaf(draft, id)? } else { self.node(draft, id)? };
+        if SummaryMethod::from_byte(draft.method).is_none() {
+            return Err(damaged("operation", "how its summary was made".to_owned()).into());
+        }
+        at.time()?;
+        self.head.next = id.saturating_add(1);
+        self.save(&SummaryRecord {
+            session: self.session,
+            id,
+            first: extent.first,
+            last: extent.last,
+            parent: 0,
+            made_ms: at.unix_ms,
+            earliest_ms: extent.earliest_ms,
+            latest_ms: extent.latest_ms,
+            model_fingerprint: draft.model_fingerprint,
+            text: draft.text.to_owned(),
+            sources: draft.sources.clone(),
+            tokens,
+            source_tokens,
+            depth: extent.depth,
+            method: draft.method,
+            clock_confidence: at.clock,
+        })?;
+        Ok(SummaryId(id))
+    }
+
+    /// Enters a leaf of this number.
+    fn leaf(&mut self, draft: &Draft<'_>, id: u64) -> Result<Extent, Stop> {
+        let (from, to, turns) = (draft.first, draft.last, self.turns);
+        if from == 0 || from > to || to > turns {
+            return Err(SummaryError::UnknownTurns { from, to, turns }.into());
+        }
+        if draft.depth != 0 {
+            return Err(mismatch(draft, 0, (from, to)));
+        }
+        let (first, last) = (turn_key(self.session, 0), turn_key(self.session, to));
+        if let Some(entry) = self.leaves.range::<&TurnKey>(&first..=&last)?.next_back() {
+            let (start, leaf) = entry?;
+            let (end, by) = (session_of(leaf.value()), SummaryId(seq_of(leaf.value())));
+            if end >= from {
+                let turn = seq_of(start.value()).max(from);
+                return Err(SummaryError::Covered { turn, by }.into());
+            }
+        }
+        if self.forgotten_among(from, to)? == to - from + 1 {
+            return Err(SummaryError::Forgotten { from, to }.into());
+        }
+        let key = turn_key(self.session, to);
+        let waits = self.replies.get(&key)?.is_none() && self.forgotten.get(&key)?.is_none();
+        if to == turns && waits {
+            return Err(SummaryError::Unanswered { turn: to }.into());
+        }
+        let (earliest_ms, latest_ms) = self.times(from, to)?;
+        let value = leaf_value(to, id);
+        self.leaves.insert(&turn_key(self.session, from), &value)?;
+        Ok(Extent { first: from, last: to, depth: 0, earliest_ms, latest_ms })
+    }
+
+    /// When the first and the last of the turns was said. Those that can't be read don't count.
+    fn times(&self, from: u64, to: u64) -> Result<(i64, i64), Stop> {
+        let (first, last) = (turn_key(self.session, from), turn_key(self.session, to));
+        let mut times = Vec::new();
+        for entry in self.said.range::<&TurnKey>(&first..=&last)? {
+            let (key, bytes) = entry?;
+            let turn = TurnRecord::view(self.session, seq_of(key.value()), bytes.value());
+            times.extend(turn.ok().map(|turn| turn.accepted_ms));
+        }
+        for entry in self.replies.range::<&TurnKey>(&first..=&last)? {
+            let (key, bytes) = entry?;
+            let reply = ReplyRecord::view(self.session, seq_of(key.value()), bytes.value());
+            times.extend(reply.ok().map(|reply| reply.finished_ms));
+        }
+        Ok((times.iter().copied().min().unwrap_or(0), times.iter().copied().max().unwrap_or(0)))
+    }
+
+    /// Makes a condensed summary of this number the parent of its sources.
+    fn node(&mut self, draft: &Draft<'_>, id: u64) -> Result<Extent, Stop> {
+        let sources = draft.sources.iter().map(|source| self.source(*source));
+        let sources = sources.collect::<Result<Vec<_>, _>>()?;
+        let [head, .., tail] = &*sources else { return Err(SummaryError::TooFew.into()) };
+        for (before, after) in sources.iter().zip(sources.iter().skip(1)) {
+            if after.depth != head.depth {
+                let (id, depth, expected) = (SummaryId(after.id), after.depth, head.depth);
+                return Err(SummaryError::OtherDepth { id, depth, expected }.into());
+            }
+            self.follow(before, after)?;
+        }
+        let (first, last, depth) = (head.first, tail.last, u16::from(head.depth) + 1);
+        if (u16::from(draft.depth), draft.first, draft.last) != (depth, first, last) {
+            return Err(mismatch(draft, depth, (first, last)));
+        }
+        let earliest_ms = sources.iter().map(|source| source.earliest_ms).min().unwrap_or(0);
+        let latest_ms = sources.iter().map(|source| source.latest_ms).max().unwrap_or(0);
+        for source in sources {
+            self.save(&SummaryRecord { parent: id, ..source })?;
+        }
+        Ok(Extent { first, last, depth: draft.depth, earliest_ms, latest_ms })
+    }
+
+    /// A summary that can become a source.
+    fn source(&self, id: u64) -> Result<SummaryRecord, Stop> {
+        let Some(bytes) = self.summaries.get(&summary_key(self.session, id))? else {
+            return Err(SummaryError::UnknownSummary { id: SummaryId(id) }.into());
+        };
+        let source = SummaryRecord::read(self.session, id, bytes.value())?;
+        if source.parent != 0 {
+            let (id, parent) = (SummaryId(id), SummaryId(source.parent));
+            return Err(SummaryError::HasParent { id, parent }.into());
+        }
+        Ok(source)
+    }
+
+    /// Whether a source starts where the one before ends, apart from forgotten turns.
+    fn follow(&self, before: &SummaryRecord, after: &SummaryRecord) -> Result<(), Stop> {
+        let gap = SummaryError::Gap { before: SummaryId(before.id), after: SummaryId(after.id) };
+        let (from, to) = (before.last.saturating_add(1), after.first.saturating_sub(1));
+        let missing = after.first.checked_sub(from).ok_or_else(|| gap.clone())?;
+        match missing > 0 && self.forgotten_among(from, to)? != missing {
+            true => Err(gap.into()),
+            false => Ok(()),
+        }
+    }
+
+    fn forgotten_among(&self, from: u64, to: u64) -> Result<u64, Stop> {
+        let (first, last) = (turn_key(self.session, from), turn_key(self.session, to));
+        let count = self.forgotten.range::<&TurnKey>(&first..=&last)?.count();
+        Ok(u64::try_from(count).unwrap_or(u64::MAX))
+    }
+
+    fn save(&mut self, record: &SummaryRecord) -> Result<(), Stop> {
+        let key = summary_key(self.session, record.id);
+        self.summaries.insert(&key, encode(record)?.as_slice())?;
+        Ok(())
+    }
+
+    /// Moves the frontier on.
+    fn finish(mut self) -> Result<(), Stop> {
+        let (session, from) = (self.session, self.head.frontier);
+        let frontier = frontier(session, from, self.turns, &self.leaves, &self.forgotten)?;
+        let head = HeadRecord { frontier, ..self.head };
+        self.heads.insert(&session.to_be_bytes(), encode(&head)?.as_slice())?;
+        Ok(())
+    }
+}
+
+/// Where the turns that are covered by leaves or forgotten, in a row, end. They reach `from` at
+/// least; the session has so many `turns`.
+pub(crate) fn frontier(
+    session: u64,
+    from: u64,
+    turns: u64,
+    leaves: &impl ReadableTable<&'static TurnKey, &'static [u8; 16]>,
+    forgotten: &impl ReadableTable<&'static TurnKey, &'static [u8; 8]>,
+) -> Result<u64, Fault> {
+    let mut frontier = from;
+    while frontier < turns {
+        let next = turn_key(session, frontier + 1);
+        let leaf = leaves.get(&next)?.map(|leaf| session_of(leaf.value()));
+        match leaf.filter(|last| *last > frontier) {
+            Some(last) => frontier = last,
+            None if forgotten.get(&next)?.is_some() => frontier += 1,
+            None => break,
+        }
+    }
+    Ok(frontier)
+}
+
+fn mismatch(draft: &Draft<'_>, real_depth: u16, (real_from, real_to): (u64, u64)) -> Stop {
+    let (depth, from, to) = (draft.depth, draft.first, draft.last);
+    SummaryError::Mismatch { depth, from, to, real_depth, real_from, real_to }.into()
+}
+
+impl From<SummaryError> for Stop {
+    fn from(error: SummaryError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+fault_from_redb!(Stop: StorageError, TableError);
