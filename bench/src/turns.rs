@@ -154,8 +154,7 @@ impl Bench {
         let memory: u32 = memory.map(|block| block.tokens).sum();
         self.known = receipt.prompt_tokens - memory + receipt.reply_tokens;
         self.from = receipt.history_from.unwrap_or(1);
-        self.agent.rest();
-        let idle = self.agent.rested().prefilled;
+        let idle = smol::block_on(self.agent.idle(&self.session)).prefilled;
         println!(
             "{number:>4} {:>7} {:>7} | {:>17} {:>9.0} {idle:>8} | {:>18} {:>9.0}",
             receipt.prompt_tokens,

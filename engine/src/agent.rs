@@ -7,11 +7,12 @@
 //!
 //! A prompt shows, beside the conversation, what was said elsewhere and answers the message best. It
 //! stands in the newest message alone, so after such a turn the model's cache holds words that no
-//! later prompt has; [`Agent::rest`] sees to that while nobody waits.
+//! later prompt has; [`Agent::idle`] sees to that while nobody waits.
 //!
 //! Limits: one turn at a time; the session and its turns are read from the store at every turn, so
 //! nothing but counts is kept in memory.
 
+mod fork;
 mod history;
 mod idle;
 mod recall;
@@ -33,9 +34,9 @@ use garret_storage::{ReadError, Store};
 use crate::embed::Embed;
 use crate::receipt::StoredReceipt;
 use history::Counts;
-use idle::Idle;
 
-pub use idle::Rested;
+pub use fork::Question;
+pub use idle::Idled;
 pub use turn::{Outcome, TurnError};
 
 /// What an agent is built from.
@@ -75,8 +76,10 @@ pub struct Agent<M, E> {
     options: Options,
     budget: Budget,
     counts: Counts,
+    /// A prompt, or a companion's, which may be as long as the window.
     tokens: Vec<Token>,
-    idle: Idle,
+    /// Whose conversation the cache holds with words in it that no later prompt has.
+    unsettled: Option<SessionId>,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -97,9 +100,9 @@ where
             Some(tokens) => budget.with_memory(tokens)?,
             None => budget,
         };
-        let tokens = vec![Token(0); budget.prompt_limit() as usize];
-        let (counts, idle) = (Counts::default(), Idle::default());
-        let mut agent = Self { parts, options, budget, counts, tokens, idle };
+        let tokens = vec![Token(0); budget.n_ctx as usize];
+        let counts = Counts::default();
+        let mut agent = Self { parts, options, budget, counts, tokens, unsettled: None };
         agent.rehearse()?;
         Ok(agent)
     }

@@ -18,6 +18,7 @@
 pub mod agent;
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod companion;
 pub mod config;
 pub mod decisions;
 pub mod device;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use garret::embed::{Embed, EmbedFailure};
-use garret_core::model::{ChatModel, Event, Finish, ModelFacts, Reply, Request};
+use garret_core::model::{ChatModel, Event, Finish, ModelFacts, ModelRole, Reply, Request};
 use garret_core::token::Token;
 
 /// What the model does with one request.
@@ -40,6 +40,23 @@ pub struct ScriptedModel {
     n_ctx: u32,
     shared: Arc<Mutex<Shared>>,
     on_start: Arc<dyn Fn() + Send + Sync>,
+    companion: Arc<OnCompanion>,
+}
+
+/// What a companion does that is asked a prompt in a role.
+type OnCompanion = dyn Fn(ModelRole, &[Token]) -> Act + Send + Sync;
+
+/// A prompt of a companion.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// In which role.
+    pub role: ModelRole,
+    /// The prompt.
+    pub prompt: Vec<Token>,
+    /// How many of its tokens the conversation's cache held.
+    pub reused: usize,
+    /// The grammar of the answer.
+    pub grammar: Option<String>,
 }
 
 #[derive(Default)]
@@ -47,20 +64,38 @@ struct Shared {
     script: VecDeque<Act>,
     prompts: Vec<Vec<Token>>,
     ahead: Vec<Vec<Token>>,
+    asked: Vec<Asked>,
     cache: Vec<Token>,
 }
 
 impl ScriptedModel {
-    /// A model with a window of `n_ctx` tokens that acts `script` out, and then says "ok".
+    /// A model with a window of `n_ctx` tokens that acts `script` out, and then says "ok"; as a
+    /// companion it says "- noted".
     pub fn new(n_ctx: u32, script: impl IntoIterator<Item = Act>) -> Self {
         let shared = Shared { script: script.into_iter().collect(), ..Shared::default() };
-        Self { n_ctx, shared: Arc::new(Mutex::new(shared)), on_start: Arc::new(|| ()) }
+        let companion = Arc::new(|_: ModelRole, _: &[Token]| Act::Say("- noted\n".into()));
+        let shared = Arc::new(Mutex::new(shared));
+        Self { n_ctx, shared, on_start: Arc::new(|| ()), companion }
     }
 
     /// Calls `hook` whenever the model is asked for a reply, before anything else.
     #[must_use]
     pub fn on_start(self, hook: impl Fn() + Send + Sync + 'static) -> Self {
         Self { on_start: Arc::new(hook), ..self }
+    }
+
+    /// Has companions do what `act` says.
+    #[must_use]
+    pub fn companions(
+        self,
+        act: impl Fn(ModelRole, &[Token]) -> Act + Send + Sync + 'static,
+    ) -> Self {
+        Self { companion: Arc::new(act), ..self }
+    }
+
+    /// Every prompt of a companion so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.lock().expect("no test thread panics with the lock").asked.clone()
     }
 
     /// Every prompt so far.
@@ -89,15 +124,22 @@ impl ChatModel for ScriptedModel {
 
     fn start(&self, request: Request<'_>) -> Result<ScriptedReply, Told> {
         (self.on_start)();
+        let companion = request.role != ModelRole::Main;
+        let acted = companion.then(|| (self.companion)(request.role, request.prompt));
         let mut shared = self.shared.lock().expect("no test thread panics with the lock");
-        let act = if request.max_tokens == 0 {
+        let reused = shared.cache.iter().zip(request.prompt).take_while(|(a, b)| a == b).count();
+        let act = if let Some(act) = acted {
+            let (role, prompt) = (request.role, request.prompt.to_vec());
+            let grammar = request.grammar.map(str::to_owned);
+            shared.asked.push(Asked { role, prompt, reused, grammar });
+            act
+        } else if request.max_tokens == 0 {
             shared.ahead.push(request.prompt.to_vec());
             Act::Say("nothing, since no token is asked for".into())
         } else {
             shared.prompts.push(request.prompt.to_vec());
             shared.script.pop_front().unwrap_or(Act::Say("ok".into()))
         };
-        let reused = shared.cache.iter().zip(request.prompt).take_while(|(a, b)| a == b).count();
         let (text, end) = match act {
             Act::Say(text) => (text, End::Stop),
             Act::SayAndWait(text) => (text, End::Wait),
@@ -107,8 +149,10 @@ impl ChatModel for ScriptedModel {
         let most = request.max_tokens as usize;
         let said: Vec<u8> = text.bytes().take(most).collect();
         let end = if text.len() > most { End::Length } else { end };
-        shared.cache = request.prompt.to_vec();
-        shared.cache.extend(said.iter().map(|byte| Token((*byte).into())));
+        if !companion {
+            shared.cache = request.prompt.to_vec();
+            shared.cache.extend(said.iter().map(|byte| Token((*byte).into())));
+        }
         let prefilled = Event::Prefilled {
             reused: reused as u32,
             prefilled: (request.prompt.len() - reused) as u32,

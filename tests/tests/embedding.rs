@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
-use garret::agent::{Agent, Options, Parts, Rested};
+use garret::agent::{Agent, Options, Parts};
 use garret::embed::{Embed, attach, embed_all};
 use garret_core::id::SessionId;
 use garret_core::medium::{Medium, MediumError};
@@ -22,6 +22,7 @@ use garret_tests::program::{Place, feed, garret, only, stderr, succeeded};
 use garret_tests::scripted::{ScriptedEmbedder, ScriptedModel, Told};
 use garret_tests::wire::objects;
 use serde_json::{Value, json};
+use smol::future::or;
 
 type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
@@ -54,8 +55,8 @@ fn say(agent: &mut TestAgent, text: &str) {
     smol::block_on(agent.turn(&session, text, &stop, &mut |_| {})).unwrap();
 }
 
-fn embedded(rested: Rested) -> usize {
-    rested.embedded
+fn idle(agent: &mut TestAgent) -> usize {
+    smol::block_on(agent.idle(&"s".parse().unwrap())).embedded
 }
 
 fn lacking(store: &Store) -> usize {
@@ -69,11 +70,9 @@ fn what_was_said_gets_vectors_while_nobody_types() {
     let mut agent = agent(&store, &ScriptedEmbedder::new(1, &[]));
     say(&mut agent, "My bees live behind the shed.");
     assert_eq!(lacking(&store), 2, "message and reply");
-    agent.rest();
-    assert_eq!(embedded(agent.rested()), 2);
+    assert_eq!(idle(&mut agent), 2);
     assert_eq!(lacking(&store), 0);
-    agent.rest();
-    assert_eq!(embedded(agent.rested()), 0, "nothing is embedded twice");
+    assert_eq!(idle(&mut agent), 0, "nothing is embedded twice");
 }
 
 /// The next message waits for no more than the call of the model that runs, and the rest is done
@@ -98,14 +97,16 @@ fn the_next_message_stops_the_work_and_nothing_is_lost() {
         Ok(())
     });
     let mut agent = agent(&store, &embedder);
-    agent.rest();
-    begins.recv().unwrap();
+    let session = "s".parse().unwrap();
+    let message = smol::unblock(move || begins.recv().unwrap());
+    let work = async {
+        agent.idle(&session).await;
+    };
+    smol::block_on(or(work, message));
     say(&mut agent, "Hello.");
     assert_eq!(lacking(&store), 42, "the turn was over before a vector was stored");
     go.send(()).unwrap();
-    assert_eq!(embedded(agent.rested()), 8, "the call that ran was kept, and was the last");
-    agent.rest();
-    assert_eq!(embedded(agent.rested()), 34);
+    assert_eq!(idle(&mut agent), 42);
     assert_eq!(lacking(&store), 0);
 }
 
@@ -125,8 +126,7 @@ fn a_message_is_looked_for_by_its_meaning() {
     let mut agent = agent(&store, &embedder);
     say(&mut agent, "Hello.");
     assert_eq!(*calls.lock().unwrap(), [""; 0]);
-    agent.rest();
-    agent.rested();
+    idle(&mut agent);
     calls.lock().unwrap().clear();
     say(&mut agent, "Where do the bees live?");
     assert_eq!(*calls.lock().unwrap(), ["Where do the bees live?"]);
@@ -170,8 +170,7 @@ fn what_can_not_be_embedded_is_left_alone() {
     assert_eq!(embed_all(&store, &working, &mut |_| true).unwrap(), 2);
     let mut agent = agent(&store, &failing);
     say(&mut agent, "three");
-    agent.rest();
-    assert_eq!(embedded(agent.rested()), 0);
+    assert_eq!(idle(&mut agent), 0);
     say(&mut agent, "four");
 }
 
@@ -243,8 +242,7 @@ fn a_chat_makes_vectors() {
     let session: SessionId = "s".parse().unwrap();
     let text = "My bees live behind the shed.";
     smol::block_on(agent.turn(&session, text, &stop, &mut |_| {})).unwrap();
-    agent.rest();
-    assert_eq!(embedded(agent.rested()), 2);
+    assert_eq!(smol::block_on(agent.idle(&session)).embedded, 2);
     let real = garret::open::embedder(&config).unwrap().unwrap();
     let vectors = real.embed(&["Where are the bees?"]).unwrap();
     let found =

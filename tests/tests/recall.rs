@@ -70,6 +70,11 @@ fn say<M: ChatModel, E: PromptEncoder<Error: 'static>>(
     smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {})).unwrap()
 }
 
+/// Does what can be done while nobody waits; tokens that were prefilled.
+fn idle<M: ChatModel, E: PromptEncoder<Error: 'static>>(agent: &mut Agent<M, E>) -> u32 {
+    smol::block_on(agent.idle(&session())).prefilled
+}
+
 /// Texts of the messages of the newest prompt.
 fn texts(model: &ScriptedModel) -> Vec<String> {
     let prompts = model.prompts();
@@ -204,11 +209,10 @@ fn the_next_turn_finds_this_one_as_it_will_be_shown() {
     let model = ScriptedModel::new(8_192, []);
     let mut agent = agent(&model, None, &[BEES]);
     say(&mut agent, "Good morning.");
-    agent.rest();
+    assert_eq!(idle(&mut agent), 0);
     assert!(model.ahead().is_empty(), "there is nothing to settle");
     say(&mut agent, "Where do my bees live?");
-    agent.rest();
-    assert!(agent.rested().prefilled > 0);
+    assert!(idle(&mut agent) > 0);
     let ahead = only(model.ahead());
     let third = say(&mut agent, "And the hens?");
     assert_eq!(third.receipt.reused_tokens as usize, ahead.len());
@@ -341,8 +345,7 @@ fn a_turn_after_a_remembered_one_prefills_new_tokens_alone() {
         if settled > 0 {
             assert_eq!(receipt.prefilled_tokens, memory + message, "{receipt:?}");
         }
-        agent.rest();
-        settled = agent.rested().prefilled;
+        settled = idle(&mut agent);
         let turn = message + receipt.reply_tokens;
         assert!(settled > receipt.reply_tokens && settled <= turn + 2, "{settled} {receipt:?}");
     }

@@ -157,6 +157,46 @@ pub fn settled<'s, 'a, E: PromptEncoder>(
     Ok(first(tokens, end))
 }
 
+/// A conversation of which something else is asked at its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fork<'s> {
+    /// The run: the conversation, what is asked as a message of the user, and the opening of a reply.
+    pub tokens: &'s [Token],
+    /// How many of them are the conversation's.
+    pub shared: usize,
+}
+
+/// The run of [`settled`] with `ask` after it: the same tokens up to the end of the conversation.
+/// `scratch` has room for one more message.
+///
+/// # Errors
+/// [`EncodeError::Full`] when the buffers are too small.
+pub fn forked<'s, 'a, E: PromptEncoder>(
+    encoder: &mut E,
+    system: &'a str,
+    history: &'a [Turn<'a>],
+    ask: &'a str,
+    scratch: Scratch<'s, 'a>,
+) -> Result<Fork<'s>, EncodeError<E::Error>> {
+    let Scratch { messages, ends, tokens } = scratch;
+    let system = (!system.is_empty()).then(|| Message::new(Role::System, system));
+    let before = usize::from(system.is_some()).saturating_add(history.len().saturating_mul(2));
+    let count = before.saturating_add(1);
+    if count > messages.len() || count > ends.len() {
+        return Err(EncodeError::Full);
+    }
+    let asked = Message::new(Role::User, ask);
+    let all = system.into_iter().chain(history.iter().flat_map(pair)).chain([asked]);
+    for (slot, message) in messages.iter_mut().zip(all) {
+        *slot = message;
+    }
+    let mut run = TokenBuf::new(tokens);
+    encoder.encode(first_ref(messages, count), &mut run, ends)?;
+    let length = run.len();
+    let shared = before.checked_sub(1).and_then(|last| ends.get(last)).copied().unwrap_or(0);
+    Ok(Fork { tokens: first(tokens, length), shared })
+}
+
 /// Why no prompt could be assembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -16,7 +16,6 @@ use smol::future::{or, poll_fn};
 
 use super::Agent;
 use super::history::Limits;
-use super::idle::Unsettled;
 use super::recall::{Asking, Recall};
 use crate::receipt::StoredReceipt;
 
@@ -104,7 +103,6 @@ where
         let limit = self.budget.message_text() as usize;
         let message = shorten(&mut self.parts.encoder, text, limit);
         let message = message.map_err(|error| TurnError::NotShowable(error.to_string()))?;
-        self.idle.stop();
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
         let Prompt { receipt, length, memory } = self.prompt(session, turn, text, &message)?;
@@ -118,8 +116,7 @@ where
             self.keep(session, turn, &draft, finish)?;
         }
         if !draft.memory.is_empty() {
-            let from = draft.receipt.history_from.unwrap_or(turn);
-            self.idle.unsettled = Some(Unsettled { session: session.clone(), from, turn });
+            self.unsettled = Some(session.clone());
         }
         let Draft { receipt, text: reply, memory, .. } = draft;
         match run {

@@ -25,11 +25,10 @@ pub(super) fn run(
 ) -> Ended {
     let mut prompt = Prompt::new(config)?;
     greet(&talk)?;
-    talk.agent.rest();
     let mut leaving = false;
     let mut status = ExitCode::SUCCESS;
     loop {
-        match prompt.read() {
+        match talk.idle_while(|| prompt.read()) {
             Ok(line) if line.trim().is_empty() => {}
             Ok(line) => {
                 leaving = false;
@@ -83,7 +82,6 @@ fn say(talk: &mut Talk, text: &str) -> Result<bool, Box<dyn Error>> {
                 Finish::Length => output::note("(stopped at the length limit; see /why)"),
                 _ => {}
             }
-            talk.agent.rest();
             Ok(outcome.finish == Finish::Cancelled)
         }
         Err(error) => {

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread;
 
 use garret_core::id::SessionId;
 use garret_core::model::Finish;
@@ -11,6 +12,8 @@ use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
 use garret_storage::Store;
 use serde::Serialize;
+use smol::channel::bounded;
+use smol::future::or;
 
 use super::args::Chat;
 use super::interrupt::Interrupts;
@@ -70,7 +73,7 @@ impl Talk {
     /// Answers every line of standard input until it ends or a signal says so.
     fn lines(&mut self) -> Ended {
         let mut lines = input::Lines::of_stdin();
-        while let Some(line) = lines.next()? {
+        while let Some(line) = self.idle_while(|| lines.next())? {
             if line.trim().is_empty() {
                 continue;
             }
@@ -78,7 +81,6 @@ impl Talk {
             if outcome.finish == Finish::Cancelled || self.interrupts.must_end().is_some() {
                 return Ok(self.status(outcome.finish));
             }
-            self.agent.rest();
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -89,6 +91,29 @@ impl Talk {
             (None, Finish::Cancelled) => ExitCode::from(128 + 2),
             _ => ExitCode::SUCCESS,
         }
+    }
+
+    /// Runs `wait`, which waits for somebody, and meanwhile does what can be done for later turns.
+    pub(super) fn idle_while<T>(&mut self, wait: impl FnOnce() -> T) -> T {
+        let (waiting, over) = bounded::<()>(1);
+        let Self { agent, session, .. } = self;
+        let idle = async {
+            agent.idle(session).await;
+        };
+        let end = async {
+            // Nothing is ever sent: this ends when the channel is closed.
+            let _ = over.recv().await;
+        };
+        thread::scope(|scope| {
+            let worker = thread::Builder::new().name("garret-idle".into());
+            let worker = worker.spawn_scoped(scope, move || smol::block_on(or(end, idle)));
+            if let Err(error) = worker {
+                tracing::warn!(%error, "no thread for the work between two turns");
+            }
+            let waited = wait();
+            drop(waiting);
+            waited
+        })
     }
 
     /// One turn, printed as it was asked for.

@@ -7,7 +7,7 @@ use std::fmt;
 
 use garret_llm::{EmbedError, Embedder};
 
-pub use work::{WorkError, attach, embed_all, query};
+pub use work::{WorkError, attach, embed_all, embed_idle, query};
 
 /// Turns texts into vectors of one length.
 ///

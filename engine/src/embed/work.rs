@@ -6,6 +6,7 @@ use std::sync::Arc;
 use garret_core::vector::Kernels;
 use garret_storage::vectors::{UnitKey, VectorError};
 use garret_storage::{ReadError, Store};
+use smol::unblock;
 
 use super::{Embed, EmbedFailure, rotations};
 
@@ -57,6 +58,67 @@ pub fn embed_all(
             if stopped {
                 return Ok(done);
             }
+        }
+    }
+}
+
+/// As [`embed_all`]; dropping the future ends it with the call of the embedder that runs, of which
+/// nothing is kept.
+///
+/// # Errors
+/// [`WorkError`]; whatever was done before is kept.
+pub async fn embed_idle(store: &Arc<Store>, embedder: &Arc<dyn Embed>) -> Result<usize, WorkError> {
+    let mut made = Made { store, vectors: Vec::new(), done: 0 };
+    let mut unusable = HashSet::new();
+    loop {
+        let mut units = store.unembedded(PAGE.saturating_add(unusable.len()))?;
+        units.retain(|(key, _)| !unusable.contains(key));
+        if units.is_empty() {
+            let store = Arc::clone(store);
+            unblock(move || store.tend_vectors()).await?;
+            return Ok(made.done);
+        }
+        while !units.is_empty() {
+            let batch: Vec<_> = units.drain(..units.len().min(BATCH)).collect();
+            let embedder = Arc::clone(embedder);
+            let (vectors, without) = unblock(move || {
+                let (mut vectors, mut without) = (Vec::new(), HashSet::new());
+                embed(&*embedder, &batch, &mut vectors, &mut without)?;
+                Ok::<_, WorkError>((vectors, without))
+            })
+            .await?;
+            unusable.extend(without);
+            made.vectors.extend(vectors);
+            if made.vectors.len() >= GROUP {
+                made.store()?;
+            }
+        }
+        made.store()?;
+    }
+}
+
+/// Vectors on their way to the store, with one sync for a group; those of an unfinished group are
+/// stored when it is dropped.
+struct Made<'a> {
+    store: &'a Store,
+    vectors: Vec<(UnitKey, Vec<f32>)>,
+    done: usize,
+}
+
+impl Made<'_> {
+    fn store(&mut self) -> Result<(), VectorError> {
+        let vectors = std::mem::take(&mut self.vectors);
+        if !vectors.is_empty() {
+            self.done += self.store.add_vectors(&vectors)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        if let Err(error) = self.store() {
+            tracing::warn!(%error, "what was said gets its vectors later");
         }
     }
 }

@@ -1,0 +1,132 @@
+//! Prompts of companions that go on from the live conversation.
+//!
+//! Such a prompt is the conversation as the main sequence of the model's cache holds it, cut after
+//! some turn, and one message with what is asked. The companion's sequence shares the cells of what
+//! they have in common, so that only the message is decoded.
+//!
+//! Limits: whatever a fork adds must fit beside the whole conversation, since a companion never
+//! pushes it out; else there is no fork.
+
+use garret_core::assemble::{self, Scratch};
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::model::{ChatModel, ModelRole};
+use garret_core::prompt::{Message, PromptEncoder, Role};
+
+use super::Agent;
+use crate::companion::{Answer, ask};
+
+/// What a companion is asked about a conversation.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// As whom it is asked.
+    pub role: ModelRole,
+    /// What it is to do; stands at the end as a message of the user.
+    pub instruction: &'a str,
+    /// The grammar of the answer.
+    pub grammar: Option<&'a str>,
+    /// Most tokens of the answer.
+    pub max_tokens: u32,
+}
+
+/// A fork's prompt, which is at the beginning of the agent's buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ForkPrompt {
+    /// Its tokens.
+    pub(crate) length: usize,
+    /// Of those, the conversation's.
+    pub(crate) shared: usize,
+    /// The oldest turn it shows.
+    pub(crate) from: TurnSeq,
+    /// The newest turn it shows.
+    pub(crate) to: TurnSeq,
+}
+
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
+where
+    E::Error: 'static,
+{
+    /// Asks something about the conversation up to turn `to`, or to its newest turn, on a fork of it.
+    /// `None` when there is no such conversation in the cache, or the fork doesn't fit beside it.
+    ///
+    /// # Errors
+    /// The model's.
+    pub async fn ask_about(
+        &mut self,
+        session: &SessionId,
+        to: Option<TurnSeq>,
+        question: &Question<'_>,
+    ) -> Result<Option<Answer>, M::Error> {
+        let Question { role, instruction, grammar, max_tokens } = *question;
+        let Some(fork) = self.fork_prompt(session, to, instruction, max_tokens) else {
+            return Ok(None);
+        };
+        let prompt = self.tokens.get(..fork.length).unwrap_or(&self.tokens);
+        ask(&self.parts.model, role, prompt, grammar, max_tokens).await.map(Some)
+    }
+
+    /// Encodes a fork at the end of turn `to`, or of the newest turn, that asks `instruction` and may
+    /// be answered in `max_tokens`. `None` when there is no such conversation in the cache, or the
+    /// fork doesn't fit beside it.
+    pub(crate) fn fork_prompt(
+        &mut self,
+        session: &SessionId,
+        to: Option<TurnSeq>,
+        instruction: &str,
+        max_tokens: u32,
+    ) -> Option<ForkPrompt> {
+        let from = self.live_from(session)?;
+        let live = self.conversation(session, from, TurnSeq::MAX, None)?;
+        let to = to.unwrap_or(live.to);
+        let fork = self.conversation(session, from, to, Some(instruction))?;
+        let added = fork.length.saturating_sub(fork.shared);
+        let beside = live.length.saturating_add(added).saturating_add(max_tokens as usize);
+        (fork.to == to && beside <= self.budget.n_ctx as usize).then_some(fork)
+    }
+
+    /// The turn with which the conversation begins that the newest prompt showed and the next one
+    /// goes on with. `None` when nothing was answered yet.
+    pub(super) fn live_from(&self, session: &SessionId) -> Option<TurnSeq> {
+        let last = self.last_receipt(session).ok()??;
+        Some(last.receipt.history_from.unwrap_or(last.turn))
+    }
+
+    /// Encodes turns `from` to `to` at most as the next prompt begins, and what is asked after them.
+    /// `None` when there are none, when they can't be read, or when they fit no prompt.
+    pub(super) fn conversation(
+        &mut self,
+        session: &SessionId,
+        from: TurnSeq,
+        to: TurnSeq,
+        ask: Option<&str>,
+    ) -> Option<ForkPrompt> {
+        self.counts.turn_to(session);
+        let limits = self.limits();
+        let system = self.system(session).ok()?;
+        let (encoder, counts) = (&mut self.parts.encoder, &mut self.counts);
+        let (system, tokens) = (&*system, &mut self.tokens);
+        let read = self.parts.store.with_turns(session, from, |views| {
+            let past = counts.shown(encoder, views, limits).ok()?;
+            if past.len() != views.len() {
+                return None;
+            }
+            let whole = views.partition_point(|view| view.seq <= to);
+            let history: Vec<_> = past[..whole].iter().map(|past| past.turn()).collect();
+            let (first, last) = (history.first()?.seq, history.last()?.seq);
+            let mut messages = vec![Message::new(Role::User, ""); 2 * history.len() + 2];
+            let mut ends = vec![0; messages.len()];
+            let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
+            let (length, shared) = match ask {
+                None => {
+                    let run = assemble::settled(encoder, system, &history, scratch).ok()?;
+                    (run.len(), run.len())
+                }
+                Some(ask) => {
+                    let fork = assemble::forked(encoder, system, &history, ask, scratch).ok()?;
+                    (fork.tokens.len(), fork.shared)
+                }
+            };
+            Some(ForkPrompt { length, shared, from: first, to: last })
+        });
+        read.ok().flatten()
+    }
+}

@@ -1,0 +1,65 @@
+//! Companions: short requests to a model beside the conversation, of which nobody sees the answer.
+//!
+//! A companion is asked in the time in which nobody waits, on a sequence of its own that begins as a
+//! copy of the conversation's; a message of the user goes before it at any moment. [`ask`] runs one
+//! request to its end and is cancelled by dropping it. [`form`] declares what is to be filled in: the
+//! grammar that the model must follow and the reader of what it wrote come from one declaration.
+//!
+//! Limits: an answer is data. Whatever is made of it is stored and shown as such.
+
+pub mod form;
+
+use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
+use garret_core::token::Token;
+use garret_core::utf8::Utf8Stream;
+use smol::future::poll_fn;
+
+/// What a companion answered, and what that cost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Its text, with U+FFFD for bytes that are no text.
+    pub text: String,
+    /// Why it ended; [`Finish::Length`] says that it is cut off.
+    pub finish: Finish,
+    /// Tokens of the prompt that were in the cache.
+    pub reused: u32,
+    /// Tokens of the prompt that were decoded.
+    pub prefilled: u32,
+    /// Tokens generated.
+    pub generated: u32,
+}
+
+/// Has `model` answer `prompt` with the likeliest words, by `grammar` if there is one, in at most
+/// `max_tokens`. Dropping the future cancels the request within one decode batch.
+///
+/// # Errors
+/// The model's, when it can't be asked or fails midway.
+pub async fn ask<M: ChatModel>(
+    model: &M,
+    role: ModelRole,
+    prompt: &[Token],
+    grammar: Option<&str>,
+    max_tokens: u32,
+) -> Result<Answer, M::Error> {
+    // A grammar repeats its labels, which must not be punished.
+    let repeat_penalty = if grammar.is_some() { 1.0 } else { 1.1 };
+    let sampling = Sampling { temperature: 0.0, repeat_penalty, ..Sampling::default() };
+    let mut reply = model.start(Request { role, prompt, max_tokens, sampling, grammar })?;
+    let (text, finish) = (String::new(), Finish::Cancelled);
+    let mut answer = Answer { text, finish, reused: 0, prefilled: 0, generated: 0 };
+    let mut utf8 = Utf8Stream::new();
+    while let Some(event) = poll_fn(|cx| reply.poll_event(cx)).await {
+        match event? {
+            Event::Prefilled { reused, prefilled } => {
+                answer.reused = reused;
+                answer.prefilled = prefilled;
+            }
+            Event::Piece { bytes, .. } => {
+                answer.generated = answer.generated.saturating_add(1);
+                utf8.push(bytes.as_ref(), &mut |piece| answer.text.push_str(piece));
+            }
+            Event::Finished(finish) => answer.finish = finish,
+        }
+    }
+    Ok(answer)
+}

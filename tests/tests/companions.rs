@@ -1,0 +1,175 @@
+//! Companions: forks of the live conversation, on a scripted model, where every token can be read
+//! back, and on a real one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::Arc;
+
+use garret::agent::{Agent, Options, Outcome, Parts, Question};
+use garret::companion::form::{Form, Percent, Size, Text};
+use garret::config::{Config, Home, Sources};
+use garret::{choice, form, row};
+use garret_core::id::SessionId;
+use garret_core::model::{ChatModel, Finish, ModelRole, Sampling};
+use garret_core::prompt::PromptEncoder;
+use garret_hal::clock::ManualClock;
+use garret_hal::entropy::SeededEntropy;
+use garret_hal::media::RamMedium;
+use garret_storage::Store;
+use garret_tests::bytes::{self, ByteEncoder};
+use garret_tests::models::{STARTER, find};
+use garret_tests::program::only;
+use garret_tests::scripted::{Act, ScriptedModel};
+
+type TestAgent = Agent<ScriptedModel, ByteEncoder>;
+
+fn agent(model: &ScriptedModel) -> TestAgent {
+    let store = Store::on_medium("test", Box::new(RamMedium::new())).unwrap();
+    let parts = Parts {
+        model: model.clone(),
+        encoder: ByteEncoder,
+        store: Arc::new(store),
+        embedder: None,
+        clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
+        entropy: Arc::new(SeededEntropy::new(1)),
+    };
+    let options = Options {
+        system_prompt: "Be kind.".into(),
+        max_tokens: None,
+        memory_tokens: None,
+        sampling: Sampling::default(),
+        draw_seed: false,
+    };
+    Agent::new(parts, options).unwrap()
+}
+
+fn session() -> SessionId {
+    "s".parse().unwrap()
+}
+
+fn say<M: ChatModel, E: PromptEncoder<Error: 'static>>(
+    agent: &mut Agent<M, E>,
+    text: &str,
+) -> Outcome {
+    let (_keep, stop) = smol::channel::bounded(1);
+    smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {})).unwrap()
+}
+
+fn question(instruction: &str) -> Question<'_> {
+    Question { role: ModelRole::Compactor, instruction, grammar: None, max_tokens: 64 }
+}
+
+#[test]
+fn a_fork_decodes_what_is_asked_and_nothing_else() {
+    let model = ScriptedModel::new(8_192, [Act::Say("Fine.".into()), Act::Say("Good.".into())]);
+    let mut agent = agent(&model);
+    say(&mut agent, "Hello.");
+    say(&mut agent, "My bees are well.");
+    for (to, turns) in [(None, 2), (Some(1), 1)] {
+        let before = model.asked().len();
+        let answer = smol::block_on(agent.ask_about(&session(), to, &question("What now?")));
+        assert_eq!(answer.unwrap().unwrap().text, "- noted\n");
+        let asked = only(model.asked().into_iter().skip(before).collect());
+        let conversation = ["Be kind.", "Hello.", "Fine.", "My bees are well.", "Good."];
+        let expected = [&conversation[..1 + 2 * turns], &["What now?"]].concat();
+        let texts: Vec<_> = bytes::read(&asked.prompt).into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, expected);
+        // The end of the reply, the message's two marks and the opening of the answer.
+        let asked_alone = "What now?".len() + 4;
+        assert!(asked.prompt.len() - asked.reused <= asked_alone, "{asked:?}");
+    }
+}
+
+#[test]
+fn there_is_no_fork_of_nothing() {
+    let model = ScriptedModel::new(8_192, []);
+    let mut agent = agent(&model);
+    let answer = smol::block_on(agent.ask_about(&session(), None, &question("What now?")));
+    assert_eq!(answer, Ok(None));
+    assert!(model.asked().is_empty());
+}
+
+/// Prompt, answer and the rest of the conversation fit into the window together, to the token.
+#[test]
+fn a_fork_that_does_not_fit_beside_the_conversation_is_not_asked() {
+    let model = ScriptedModel::new(2_048, []);
+    let mut agent = agent(&model);
+    let outcome = say(&mut agent, &"word ".repeat(60));
+    // The live conversation and the mark that ends the reply.
+    let live = outcome.receipt.prompt_tokens + outcome.receipt.reply_tokens + 1;
+    let instruction = "x".repeat(300);
+    let mut ask = |max_tokens| {
+        let question = Question { max_tokens, ..question(&instruction) };
+        smol::block_on(agent.ask_about(&session(), None, &question)).unwrap().is_some()
+    };
+    let left = 2_048 - live - (300 + 3);
+    assert!(ask(left));
+    assert!(!ask(left + 1));
+}
+
+choice! {
+    /// A guess at how somebody feels.
+    enum Mood { Glad = "glad", Sad = "sad", Neither = "neither" }
+}
+
+row! {
+    /// How somebody feels.
+    struct Feeling = "mood: " { mood: Mood, sure: Percent }
+}
+
+row! {
+    /// Something that was said.
+    struct Said = "said: " { words: Text<40> }
+}
+
+form! {
+    /// A little of everything.
+    struct Sheet {
+        core moods: Feeling, 1, 1;
+        core said: Said, 0, 3;
+    }
+}
+
+/// On llama.cpp the cells of the conversation are shared, its cache stays as it was, and the answer
+/// is what the form's grammar allows.
+#[test]
+fn a_real_model_fills_in_a_form_on_a_fork() {
+    let Some(model) = find(STARTER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let flags = vec![
+        ("data", folder.path().display().to_string()),
+        ("models_dir", folder.path().display().to_string()),
+        ("model", model.display().to_string()),
+        ("window", "2048".to_owned()),
+        ("max_tokens", "12".to_owned()),
+        ("temperature", "0".to_owned()),
+        ("threads", "1".to_owned()),
+        ("batch_threads", "1".to_owned()),
+    ];
+    let home = Home::from_environment(|_| None);
+    let config = Config::resolve(Sources { flags, home, ..Sources::default() }).unwrap();
+    let mut agent = garret::open::agent(&config).unwrap();
+    say(&mut agent, "My bees made honey today and I am so happy.");
+    let second = say(&mut agent, "How do I keep it?").receipt;
+    smol::block_on(agent.idle(&session()));
+    // The last token of a reply is decoded by what goes on from it.
+    let live = second.prompt_tokens + second.reply_tokens - 1;
+    let grammar = Sheet::grammar(Size::Core);
+    let instruction = "How does the user feel, and what was said?";
+    for (to, reused) in [(None, live), (Some(1), second.blocks[0].tokens + 1)] {
+        let question = Question {
+            role: ModelRole::Inferrer,
+            instruction,
+            grammar: Some(&grammar),
+            max_tokens: 120,
+        };
+        let answer = smol::block_on(agent.ask_about(&session(), to, &question)).unwrap().unwrap();
+        assert!(answer.reused >= reused, "{answer:?}, {reused}");
+        assert!(answer.prefilled < 24, "{answer:?}");
+        assert_eq!(answer.finish, Finish::Stop);
+        let sheet = Sheet::read(&answer.text, Size::Core);
+        assert!(sheet.is_ok(), "{answer:?}: {sheet:?}");
+    }
+    let third = say(&mut agent, "Thank you.").receipt;
+    assert!(third.reused_tokens >= live, "the conversation stayed in the cache: {third:?}");
+}
