@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread::JoinHandle;
 
-use garret_core::model::{ChatModel, Event, KvType, ModelFacts, ModelRole, Reply, Request};
+use garret_core::model::{
+    ChatModel, Event, KvType, ModelFacts, ModelRole, Reply, Request, Resumable,
+};
 use garret_core::token::Token;
 use llama_cpp_2::token::LlamaToken;
 use smol::channel::{Receiver, Sender, TrySendError, bounded};
@@ -20,6 +22,7 @@ use crate::error::{ChatError, LoadError};
 use crate::model::Model;
 use crate::sampler::Sampler;
 use crate::sequence::Seq;
+use crate::state;
 use crate::worker;
 
 /// How a chat model's context is made.
@@ -86,9 +89,10 @@ impl LlamaChat {
         let (commands, jobs) = bounded(MAX_REQUESTS);
         let (wake, woken) = bounded(1);
         let ports = worker::Ports { jobs, woken, signals: Arc::clone(&signals) };
+        let state = state::fingerprint(&options);
         let thread = worker::spawn(Arc::clone(&model), options, ports)?;
         let thread = Mutex::new(Some(thread));
-        Ok(Self { inner: Arc::new(Inner { model, facts, commands, wake, signals, thread }) })
+        Ok(Self { inner: Arc::new(Inner { model, facts, state, commands, wake, signals, thread }) })
     }
 
     /// The model behind it.
@@ -128,6 +132,30 @@ impl ChatModel for LlamaChat {
             self.inner.submit(request.role, tokens, request.max_tokens as usize, output)?;
         let inner = Arc::clone(&self.inner);
         Ok(LlamaReply { events: Box::pin(events), control, inner, done: false })
+    }
+}
+
+impl Resumable for LlamaChat {
+    type State = Vec<u8>;
+
+    fn state_fingerprint(&self) -> [u8; 32] {
+        self.inner.state
+    }
+
+    fn save(&self, prompt: &[Token], most: u64) -> Result<Option<Vec<u8>>, ChatError> {
+        let tokens = self.inner.check_prompt(prompt)?;
+        let (sender, receiver) = bounded(1);
+        self.inner.submit(ModelRole::Main, tokens, 0, Output::Save { most, sender })?;
+        receiver.recv_blocking().unwrap_or(Err(ChatError::Stopped))
+    }
+
+    fn restore(&self, state: &[u8]) -> Result<u32, ChatError> {
+        let (tokens, state) = state::parse(state).ok_or(ChatError::State)?;
+        let held = self.inner.check_prompt(&tokens)?;
+        let (sender, receiver) = bounded(1);
+        let output = Output::Restore { state: state.to_vec(), sender };
+        self.inner.submit(ModelRole::Main, held, 0, output)?;
+        receiver.recv_blocking().unwrap_or(Err(ChatError::Stopped))
     }
 }
 
@@ -186,6 +214,8 @@ impl Drop for LlamaReply {
 struct Inner {
     model: Arc<Model>,
     facts: ModelFacts,
+    /// Fingerprint of its states.
+    state: [u8; 32],
     commands: Sender<Job>,
     wake: Sender<()>,
     signals: Arc<Signals>,
@@ -287,8 +317,21 @@ pub(crate) struct Job {
 /// Where the results of a job go.
 #[derive(Debug)]
 pub(crate) enum Output {
-    Reply { events: Sender<ReplyEvent>, sampler: Box<Sampler> },
+    Reply {
+        events: Sender<ReplyEvent>,
+        sampler: Box<Sampler>,
+    },
     Logits(Sender<Result<Vec<f32>, ChatError>>),
+    /// The state of what the cache holds of the job's tokens.
+    Save {
+        most: u64,
+        sender: Sender<Result<Option<Vec<u8>>, ChatError>>,
+    },
+    /// That the cache holds the job's tokens, by their state.
+    Restore {
+        state: Vec<u8>,
+        sender: Sender<Result<u32, ChatError>>,
+    },
 }
 
 /// What a handle tells the owner thread about one job, and the other way round.

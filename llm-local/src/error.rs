@@ -85,6 +85,9 @@ pub enum ChatError {
     /// There is nothing to continue.
     #[error("the prompt is empty: give at least one token")]
     EmptyPrompt,
+    /// Bytes that are no state of this cache.
+    #[error("the saved state is none of this model's in this window: the prompt is read again")]
+    State,
     /// No room would be left for a reply.
     #[error("the prompt has {tokens} tokens, but only {limit} fit beside a reply: shorten it")]
     PromptTooLong {

@@ -54,6 +54,7 @@ mod log;
 mod model;
 mod sampler;
 mod sequence;
+mod state;
 pub mod template;
 pub mod vocab;
 mod worker;

@@ -14,6 +14,7 @@ use llama_cpp_2::token::LlamaToken;
 
 use crate::error::ChatError;
 use crate::model::Model;
+use crate::state;
 
 /// Sequences a context is made for: main, a spare one for the prefix that is to replace it, and the
 /// two companions.
@@ -181,6 +182,43 @@ impl<'m> Cache<'m> {
             Some(highest) if highest.is_finite() => Ok(logits),
             _ => Err(ChatError::NotFinite),
         }
+    }
+
+    /// The state of what the main sequence holds of `tokens`, which is all it holds afterwards; `None`
+    /// for nothing, and for more than `most` bytes.
+    ///
+    /// # Errors
+    /// [`ChatError::State`], when llama.cpp doesn't give it.
+    pub(crate) fn save(
+        &mut self,
+        tokens: &[LlamaToken],
+        most: u64,
+    ) -> Result<Option<Vec<u8>>, ChatError> {
+        let pairs = self.held[Seq::MAIN.0].iter().zip(tokens);
+        let length = pairs.take_while(|(held, token)| held == token).count();
+        if length == 0 || !self.trim(Seq::MAIN, length) {
+            return Ok(None);
+        }
+        state::save(&self.context, Seq::MAIN.signed(), &self.held[Seq::MAIN.0], most)
+    }
+
+    /// Makes the main sequence hold `tokens` by their state, in place of what it holds.
+    ///
+    /// # Errors
+    /// [`ChatError::State`], when llama.cpp refuses it; the main sequence is empty then.
+    pub(crate) fn restore(&mut self, tokens: &[LlamaToken], state: &[u8]) -> Result<(), ChatError> {
+        for seq in Seq::all() {
+            self.drop_sequence(seq);
+        }
+        let main = Seq::MAIN.signed();
+        let whole = state::restore(&mut self.context, main, state)
+            && usize::try_from(self.context.kv_cache_seq_pos_max(main) + 1) == Ok(tokens.len());
+        if !whole {
+            self.context.clear_kv_cache();
+            return Err(ChatError::State);
+        }
+        self.held[Seq::MAIN.0] = tokens.to_vec();
+        Ok(())
     }
 
     /// Gives up what `seq` holds. Cells it shares stay with the other sequences.

@@ -199,6 +199,19 @@ impl Worker<'_> {
 
 /// Decodes the job's next chunk; after the last one, answers with logits or the next token.
 fn step(model: &Model, cache: &mut Cache<'_>, job: &mut Job) -> Result<Step, ChatError> {
+    match &mut job.output {
+        Output::Save { most, sender } => {
+            let state = cache.save(&job.tokens, *most)?;
+            let _ = sender.try_send(Ok(state));
+            return Ok(Step::Done);
+        }
+        Output::Restore { state, sender } => {
+            cache.restore(&job.tokens, state)?;
+            let _ = sender.try_send(Ok(count(job.tokens.len())));
+            return Ok(Step::Done);
+        }
+        Output::Reply { .. } | Output::Logits(_) => {}
+    }
     let start = cache.adopt(job.seq, &job.tokens);
     job.found(start);
     let end = job.tokens.len().min(start + cache.n_batch());
@@ -229,6 +242,8 @@ fn answer(model: &Model, logits: &[f32], job: &mut Job) -> Result<Step, ChatErro
             return Ok(Step::Done);
         }
         Output::Reply { sampler, .. } => sampler.next(model, logits)?,
+        // Answered before anything is decoded.
+        Output::Save { .. } | Output::Restore { .. } => return Ok(Step::Done),
     };
     let piece = Token(token.0);
     if model.is_end(piece) {
@@ -286,7 +301,13 @@ impl Job {
             (Output::Logits(sender), Err(error)) => {
                 let _ = sender.try_send(Err(error));
             }
-            (Output::Logits(_), Ok(_)) => {}
+            (Output::Save { sender, .. }, Err(error)) => {
+                let _ = sender.try_send(Err(error));
+            }
+            (Output::Restore { sender, .. }, Err(error)) => {
+                let _ = sender.try_send(Err(error));
+            }
+            (_, Ok(_)) => {}
         }
     }
 
@@ -294,6 +315,8 @@ impl Job {
         let closed = match &self.output {
             Output::Reply { events, .. } => events.is_closed(),
             Output::Logits(sender) => sender.is_closed(),
+            Output::Save { sender, .. } => sender.is_closed(),
+            Output::Restore { sender, .. } => sender.is_closed(),
         };
         closed || self.control.cancelled()
     }
@@ -301,7 +324,7 @@ impl Job {
     fn waits(&self) -> bool {
         match &self.output {
             Output::Reply { events, .. } => self.control.waits_for(events),
-            Output::Logits(_) => false,
+            Output::Logits(_) | Output::Save { .. } | Output::Restore { .. } => false,
         }
     }
 }

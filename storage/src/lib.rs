@@ -109,6 +109,7 @@ mod read;
 mod record;
 mod rewrite;
 pub mod search;
+mod snapshot;
 mod stats;
 mod store;
 pub mod summaries;
@@ -132,6 +133,7 @@ pub use import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
 pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
 pub use part::Part;
 pub use rewrite::Compacted;
+pub use snapshot::{SnapshotKind, SnapshotTicket, Unusable};
 pub use stats::{FactStats, Stats};
 pub use store::{MAX_BYTES, Store};
 pub use summaries::{

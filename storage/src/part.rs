@@ -24,12 +24,24 @@ pub enum Part {
     Index,
     /// The records while they are written anew; else empty, or not there.
     Next,
+    /// A model's state after a conversation; see [`SnapshotKind`](crate::SnapshotKind).
+    Conversation,
+    /// A model's state after what every conversation begins with.
+    Prefix,
 }
 
 impl Part {
     /// All of them, the one of the records first.
-    pub const ALL: [Self; 6] =
-        [Self::Records, Self::Journal, Self::Coarse, Self::Full, Self::Index, Self::Next];
+    pub const ALL: [Self; 8] = [
+        Self::Records,
+        Self::Journal,
+        Self::Coarse,
+        Self::Full,
+        Self::Index,
+        Self::Next,
+        Self::Conversation,
+        Self::Prefix,
+    ];
 
     /// What its file's name ends with, after the dot.
     pub const fn extension(self) -> &'static str {
@@ -40,6 +52,8 @@ impl Part {
             Self::Full => "f16",
             Self::Index => "idx",
             Self::Next => "next",
+            Self::Conversation => "kv",
+            Self::Prefix => "kvp",
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::open::{Open, contain, explain, is_new, make_directory, sync_directori
 use crate::part::{Media, Part};
 use crate::rewrite::Next;
 use crate::search::Derived;
+use crate::snapshot::Snapshots;
 use crate::vectors::Vectors;
 
 /// Most bytes that a text, a reply's token ids or a receipt can have.
@@ -33,6 +34,7 @@ pub struct Store {
     /// What is searched.
     pub(crate) derived: Derived,
     pub(crate) vectors: Vectors,
+    pub(crate) snapshots: Snapshots,
     _lock: Option<Lock>,
 }
 
@@ -148,6 +150,7 @@ impl Store {
             derived: Derived::default(),
             slot: Mutex::new(Slot { records, next, open: Some(open), patience: 0, rest: 0 }),
             vectors: Vectors::default(),
+            snapshots: Snapshots::default(),
             _lock: None,
         })
     }

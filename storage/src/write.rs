@@ -132,6 +132,7 @@ impl Store {
 
     /// Removes a session's records; gives the numbers that it had.
     fn remove(&self, session: &SessionId) -> Result<Vec<u64>, WriteError> {
+        self.snapshots.wipe(self.media())?;
         let op = Op::Delete { session: session.as_str() };
         self.writing(|open| {
             let numbers = match open.perform(&op)? {

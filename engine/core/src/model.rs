@@ -189,6 +189,32 @@ pub trait ChatModel {
     fn start(&self, request: Request<'_>) -> Result<Self::Reply, Self::Error>;
 }
 
+/// A model whose cache can be kept while it isn't loaded.
+pub trait Resumable: ChatModel {
+    /// Bytes that stand for a part of the cache.
+    type State: AsRef<[u8]> + Send + 'static;
+
+    /// Of all that a state depends on beside its tokens. What was made under another one must not be
+    /// restored: it may pass unnoticed, and the model then talks nonsense.
+    fn state_fingerprint(&self) -> [u8; 32];
+
+    /// What the main sequence holds of `prompt`, if anything and if that takes at most `most` bytes.
+    /// What it holds beyond that is given up. Blocks, after requests that go before.
+    ///
+    /// # Errors
+    /// When the model has stopped or can't give its state.
+    fn save(&self, prompt: &[Token], most: u64) -> Result<Option<Self::State>, Self::Error>;
+
+    /// Makes the main sequence hold what [`Resumable::save`] gave, in place of what it holds; how many
+    /// tokens that are. Blocks, after requests that go before.
+    ///
+    /// `state` must be those very bytes: a checksum is the caller's affair.
+    ///
+    /// # Errors
+    /// When the model refuses it; the main sequence holds nothing then.
+    fn restore(&self, state: &[u8]) -> Result<u32, Self::Error>;
+}
+
 /// A reply in progress. Dropping it cancels it.
 pub trait Reply: Unpin {
     /// Bytes of one piece.

@@ -189,6 +189,7 @@ impl Store {
             return Ok(forgotten);
         }
         if !plan.removal.is_empty() {
+            self.snapshots.wipe(self.media())?;
             let op = Op::Forget(plan.removal);
             let erasure = self.run(&mut slot, true, |open| match open.perform(&op)? {
                 Ok(Outcome::Forgotten { erasure }) => {

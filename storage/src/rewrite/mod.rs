@@ -20,7 +20,7 @@ mod side;
 
 pub(crate) use copy::{Snapshot, Uncopied, rewrite};
 pub(crate) use memory::Memory;
-pub(crate) use next::Next;
+pub(crate) use next::{Next, empty};
 
 /// What a rewrite made of the files of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +86,7 @@ impl Store {
             open.fold()?;
             open.journal.wipe().map_err(Fault::Medium)?;
             if open.rewrite_due {
+                self.snapshots.wipe(self.media())?;
                 side::clear(open, self.media(), vectors)?;
             }
             build(open, self.media())

@@ -71,7 +71,7 @@ impl Next {
 }
 
 /// Cuts a medium to nothing, durably.
-pub(super) fn empty(medium: &dyn Medium) -> Result<(), MediumError> {
+pub(crate) fn empty(medium: &dyn Medium) -> Result<(), MediumError> {
     medium.set_len(0)?;
     medium.sync()
 }

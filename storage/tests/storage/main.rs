@@ -32,6 +32,7 @@ mod search;
 mod search_facts;
 mod search_threads;
 mod summaries;
+mod snapshot;
 mod vectors;
 mod vectors_crash;
 mod vectors_store;

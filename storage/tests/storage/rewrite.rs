@@ -19,7 +19,7 @@ pub(crate) const CANARY: &str = "xylophone-7731";
 
 /// All files of a namespace, in the order of `Part::ALL`. A clone is another handle.
 #[derive(Clone, Default)]
-pub(crate) struct Disk<M>(pub(crate) [M; 6]);
+pub(crate) struct Disk<M>(pub(crate) [M; 8]);
 
 impl<M: Medium + Clone + 'static> Disk<M> {
     pub(crate) fn part(&self, part: Part) -> &M {
@@ -32,7 +32,7 @@ impl<M: Medium + Clone + 'static> Disk<M> {
     }
 }
 
-pub(crate) type Images = [Vec<u8>; 6];
+pub(crate) type Images = [Vec<u8>; 8];
 
 impl Disk<RamMedium> {
     pub(crate) fn of(images: Images) -> Self {
@@ -48,8 +48,8 @@ impl Disk<FaultyMedium> {
     fn recording(images: Images) -> Self {
         let [records, others @ ..] = images;
         let records = FaultyMedium::with_image(records, Faults::default());
-        let [journal, coarse, full, index, next] = others.map(|image| records.beside(image));
-        Self([records, journal, coarse, full, index, next])
+        let [a, b, c, d, e, f, g] = others.map(|image| records.beside(image));
+        Self([records, a, b, c, d, e, f, g])
     }
 }
 
@@ -177,6 +177,13 @@ pub(crate) fn read(store: &Store) -> Vec<String> {
 
 pub(crate) fn selection() -> Selection<'static> {
     Selection { pattern: Some(CANARY), ..Selection::default() }
+}
+
+/// Records without any other file.
+fn alone(records: Vec<u8>) -> Images {
+    let mut images = Images::default();
+    images[0] = records;
+    images
 }
 
 pub(crate) fn holds_canary(images: &Images) -> bool {
@@ -325,7 +332,7 @@ fn a_store_on_one_medium_is_rewritten_by_way_of_memory() {
     let forgotten = store.forget(&selection(), AT, false).unwrap();
     assert!(forgotten.unfinished.is_none() && forgotten.erasure == Some(1));
     assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
-    assert!(!holds_canary(&[medium.snapshot(), vec![], vec![], vec![], vec![], vec![]]));
+    assert!(!holds_canary(&alone(medium.snapshot())));
     let before = read(&store);
     drop(store);
     assert_eq!(read(&Store::on_medium("home", Box::new(medium)).unwrap()), before);
@@ -344,7 +351,7 @@ fn files_are_rewritten_in_their_place() {
     let before = read(&store);
     for entry in std::fs::read_dir(dir.path()).unwrap() {
         let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        assert!(!holds_canary(&[bytes, vec![], vec![], vec![], vec![], vec![]]));
+        assert!(!holds_canary(&alone(bytes)));
     }
     assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
     drop(store);
