@@ -26,5 +26,6 @@ pub mod embed;
 pub mod fingerprint;
 pub mod names;
 pub mod open;
+pub mod perceive;
 pub mod receipt;
 pub mod tools;

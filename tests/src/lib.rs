@@ -9,6 +9,7 @@
 )]
 
 pub mod bytes;
+pub mod dialogues;
 pub mod models;
 pub mod program;
 pub mod scripted;

@@ -89,6 +89,8 @@ pub struct Signals {
     pub anaphora: f32,
     /// How sure it is, 0 to 1, that the user is unsure.
     pub hedge: f32,
+    /// How sure it is, 0 to 1, that more is wanted than is said.
+    pub oblique: f32,
     /// It names a date or a web address.
     pub anchored: bool,
     /// Dates, addresses and identifiers in it.
@@ -126,6 +128,8 @@ pub enum Reason {
     Anaphora,
     /// The user is unsure.
     Hedge,
+    /// More is wanted than is said.
+    Oblique,
     /// A short message changes the topic.
     TopicChanged,
     /// The message can't be true beside a fact.
@@ -152,11 +156,12 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order in which they are reported.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Freshness,
         Self::FreshnessTied,
         Self::Anaphora,
         Self::Hedge,
+        Self::Oblique,
         Self::TopicChanged,
         Self::Contradiction,
         Self::Digging,
@@ -177,6 +182,7 @@ impl Reason {
             Self::FreshnessTied => "freshness_tied",
             Self::Anaphora => "anaphora",
             Self::Hedge => "hedge",
+            Self::Oblique => "oblique",
             Self::TopicChanged => "topic_changed",
             Self::Contradiction => "contradiction",
             Self::Digging => "digging",
@@ -208,6 +214,7 @@ impl Reason {
             Self::Spans => 1 << 12,
             Self::Personal => 1 << 13,
             Self::Turbo => 1 << 14,
+            Self::Oblique => 1 << 15,
         }
     }
 }
@@ -253,6 +260,7 @@ const OWN: u16 = Reason::Freshness.bit()
     | Reason::FreshnessTied.bit()
     | Reason::Anaphora.bit()
     | Reason::Hedge.bit()
+    | Reason::Oblique.bit()
     | Reason::TopicChanged.bit()
     | Reason::Contradiction.bit()
     | Reason::TagInfer.bit();
@@ -372,6 +380,9 @@ impl Gate {
         }
         if signals.hedge > 0.0 {
             sum += add(Reason::Hedge, 0.35 * share(signals.hedge), false);
+        }
+        if signals.oblique > 0.0 {
+            sum += add(Reason::Oblique, 0.6 * share(signals.oblique), false);
         }
         if changed && signals.words <= SHORT {
             sum += add(Reason::TopicChanged, 0.5, true);

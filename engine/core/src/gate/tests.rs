@@ -9,6 +9,7 @@ const QUIET: Signals = Signals {
     freshness: false,
     anaphora: 0.0,
     hedge: 0.0,
+    oblique: 0.0,
     anchored: false,
     spans: 0,
     contradiction: false,
@@ -223,10 +224,11 @@ fn every_reason_has_a_bit_and_a_name_of_its_own() {
 }
 
 fn signals() -> impl Strategy<Value = Signals> {
-    let numbers = (any::<f32>(), any::<f32>(), any::<f32>(), any::<u32>(), any::<u8>());
+    let shares = prop::array::uniform4(any::<f32>());
+    let numbers = (shares, any::<u32>(), any::<u8>());
     let flags = prop::array::uniform6(any::<bool>());
     (numbers, flags, any::<Option<bool>>()).prop_map(|(numbers, flags, topic_changed)| {
-        let (fill, anaphora, hedge, words, spans) = numbers;
+        let ([fill, anaphora, hedge, oblique], words, spans) = numbers;
         let [freshness, anchored, contradiction, personal, tag_compact, tag_infer] = flags;
         Signals {
             fill,
@@ -235,6 +237,7 @@ fn signals() -> impl Strategy<Value = Signals> {
             freshness,
             anaphora,
             hedge,
+            oblique,
             anchored,
             spans,
             contradiction,

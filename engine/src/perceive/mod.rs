@@ -1,0 +1,108 @@
+//! What rules notice in a user's words, before any model is asked.
+//!
+//! ```
+//! use garret::perceive::perceive;
+//!
+//! let seen = perceive("I moved to Bergen. Is the 2026-12-24 concert still on?");
+//! assert_eq!(seen.statements[0].relation, "lives_in");
+//! assert_eq!(seen.statements[0].object, "Bergen");
+//! assert_eq!(seen.dates.len(), 1);
+//! ```
+//!
+//! Each sensor reads the text by itself and finds something or nothing; none of them fails, and none
+//! reads a clock. Words that the user quotes (in code, after `>`, between quotation marks) aren't
+//! the user's, so nothing is told by them.
+//!
+//! Limits: English first; German, French, Spanish, Korean and Japanese where a phrase is common. Of a
+//! long message only the first [`MOST_BYTES`] are read.
+
+mod contradict;
+mod cues;
+mod dates;
+mod phrases;
+mod spans;
+mod statements;
+mod topic;
+mod words;
+
+pub use contradict::{Known, contradicted};
+pub use dates::FoundDate;
+pub use spans::{Span, SpanKind};
+pub use statements::Statement;
+pub use topic::topic_changed;
+
+use garret_core::gate::Signals;
+use words::Text;
+
+/// What was noticed in a message.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Perception {
+    /// Its words.
+    pub words: u32,
+    /// It asks for what is new.
+    pub freshness: bool,
+    /// How sure it is that something is meant that isn't named, 0 to 1.
+    pub anaphora: f32,
+    /// How sure it is that the user is unsure, 0 to 1.
+    pub hedge: f32,
+    /// How sure it is that more is wanted than is said, 0 to 1.
+    pub oblique: f32,
+    /// It takes something back or denies something.
+    pub negation: bool,
+    /// Dates in it.
+    pub dates: Vec<FoundDate>,
+    /// Addresses and identifiers in it.
+    pub spans: Vec<Span>,
+    /// What the user says of themselves or of something of theirs.
+    pub statements: Vec<Statement>,
+}
+
+/// What is to be noticed in `text`.
+pub fn perceive(text: &str) -> Perception {
+    let text = head(text);
+    let own = Text::new(text);
+    let dates = dates::find(text);
+    Perception {
+        words: u32::try_from(own.count()).unwrap_or(u32::MAX),
+        freshness: cues::freshness(&own),
+        anaphora: cues::anaphora(&own),
+        hedge: cues::hedge(&own),
+        oblique: cues::oblique(&own),
+        negation: cues::negation(&own),
+        spans: spans::find(text),
+        statements: statements::find(&own),
+        dates,
+    }
+}
+
+impl Perception {
+    /// What the gate wants to know of it. The window's fill, the topic, a contradiction and the
+    /// model's tags are the caller's to add.
+    pub fn signals(&self) -> Signals {
+        let spans = self.dates.len().saturating_add(self.spans.len());
+        let is_web = |span: &Span| span.kind == SpanKind::Url;
+        Signals {
+            words: self.words,
+            freshness: self.freshness,
+            anaphora: self.anaphora,
+            hedge: self.hedge,
+            oblique: self.oblique,
+            anchored: !self.dates.is_empty() || self.spans.iter().any(is_web),
+            spans: u8::try_from(spans).unwrap_or(u8::MAX),
+            personal: !self.statements.is_empty(),
+            ..Signals::default()
+        }
+    }
+}
+
+/// The part that is read.
+fn head(text: &str) -> &str {
+    let end = (0..=MOST_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or(0)).unwrap_or(text)
+}
+
+/// Bytes of a message that are read.
+pub const MOST_BYTES: usize = 4_096;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,347 @@
+//! What users say of themselves and of what is theirs, as relation and value.
+
+use std::ops::Range;
+
+use super::phrases::{
+    ADVERBS, JOINS, NO_THING, NO_TRAIT, NOT_SAID, PHRASES, Phrase, STOPS, TRADES, TURNS, Value,
+    WIDE,
+};
+use super::words::{Sentence, Text, Word, is_wide};
+
+/// Something that a user said of a subject.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// `user`, or what of the user's or of the world it is about.
+    pub subject: String,
+    /// What is said of it, such as `lives_in`.
+    pub relation: String,
+    /// The value, in the user's words.
+    pub object: String,
+    /// Where the value stands.
+    pub object_at: Range<usize>,
+    /// Where the words stand that say it, value included.
+    pub quote_at: Range<usize>,
+    /// It says that it isn't so, or no more.
+    pub ended: bool,
+    /// Where the value ends is plain; otherwise it may reach too far.
+    pub plain: bool,
+}
+
+/// The statements of a text, at most [`MOST`].
+pub(super) fn find(text: &Text<'_>) -> Vec<Statement> {
+    let mut found = Vec::new();
+    for sentence in text.sentences.iter().filter(|sentence| !sentence.question) {
+        let words = &sentence.words;
+        let mut at = 0;
+        while at < words.len() {
+            let statement = phrased(text.whole, words, at).or_else(|| owned(text.whole, words, at));
+            match statement {
+                Some((statement, next)) => {
+                    found.push(statement);
+                    at = next.max(at + 1);
+                }
+                None => at += 1,
+            }
+        }
+        found.extend(wide(text.whole, sentence));
+        if found.len() >= MOST {
+            break;
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
+/// A statement by a phrase that begins at a word, and the word after it.
+fn phrased(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)> {
+    if at > 0 && words.get(at - 1).is_some_and(|word| NOT_SAID.contains(&&*word.text)) {
+        return None;
+    }
+    let denied = words.get(at.saturating_sub(2)..at).unwrap_or_default();
+    let denied = denied.iter().any(|word| matches!(&*word.text, "no" | "nunca"));
+    PHRASES.iter().find_map(|phrase| {
+        let (after, turned) = matches(words, at, phrase)?;
+        let value = value(whole, words, after, phrase.value)?;
+        let relation = relation(phrase.relation, &value.object)?;
+        let says_no = phrase.words.starts_with("i quit") || phrase.ended;
+        // "No, I live in Oslo" affirms; Spanish "no vivo en" denies.
+        let denied = denied && !phrase.words.starts_with("i ") && !phrase.words.starts_with("my ");
+        let statement = Statement {
+            subject: "user".to_owned(),
+            relation: relation.to_owned(),
+            object_at: value.at.clone(),
+            quote_at: words.get(at)?.at.start..value.at.end,
+            object: value.object,
+            ended: says_no ^ (turned || denied),
+            plain: value.plain,
+        };
+        Some((statement, value.next))
+    })
+}
+
+/// Whether a phrase stands at a word; the word after it, and whether it is turned round.
+fn matches(words: &[Word], at: usize, phrase: &Phrase) -> Option<(usize, bool)> {
+    let mut at = at;
+    let mut turned = false;
+    for (nth, choices) in phrase.words.split(' ').enumerate() {
+        let mut skipped = 0;
+        loop {
+            let word = words.get(at)?;
+            if choices.split('|').any(|choice| choice == word.text) {
+                break;
+            }
+            let turns = TURNS.contains(&&*word.text);
+            let skip = nth > 0 && skipped < 3 && (turns || ADVERBS.contains(&&*word.text));
+            if !skip || words.get(at.checked_sub(1)?)?.ends_clause {
+                return None;
+            }
+            turned |= turns;
+            skipped += 1;
+            at += 1;
+        }
+        at += 1;
+    }
+    // After the whole phrase: "je n'habite plus a", "ich mag keine", "I am not a".
+    if words.get(at).is_some_and(|word| matches!(&*word.text, "keine" | "keinen" | "pas")) {
+        turned = true;
+        at += 1;
+    }
+    Some((at, turned))
+}
+
+struct Found {
+    object: String,
+    at: Range<usize>,
+    next: usize,
+    plain: bool,
+}
+
+/// The value that begins at a word.
+fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found> {
+    let mut start = from;
+    while words
+        .get(start)
+        .is_some_and(|word| ARTICLES.contains(&&*word.text) || ADVERBS.contains(&&*word.text))
+    {
+        start += 1;
+    }
+    if start > 0 && words.get(start - 1).is_some_and(|word| word.ends_clause) {
+        return None;
+    }
+    if kind == Value::Age {
+        return age(whole, words, start);
+    }
+    let first = words.get(start)?;
+    let wide = whole.get(first.at.clone())?.chars().all(is_wide);
+    if kind == Value::Name && !first.capital && !wide {
+        return None;
+    }
+    let refused = kind == Value::Thing || kind == Value::Any || kind == Value::Place;
+    if refused && !first.capital && NO_THING.contains(&&*first.text) {
+        return None;
+    }
+    let mut end = start;
+    let mut plain = false;
+    while let Some(word) = words.get(end) {
+        let joins = JOINS.contains(&&*word.text) && matches!(kind, Value::Any | Value::Thing);
+        let stops = STOPS.contains(&&*word.text) && !joins;
+        let named = kind != Value::Name || word.capital || wide;
+        if stops || !named {
+            plain = true;
+            break;
+        }
+        end += 1;
+        if word.ends_clause || end == words.len() {
+            plain = true;
+            break;
+        }
+        if end - start == MOST_WORDS {
+            break;
+        }
+    }
+    let last = words.get(end.checked_sub(1)?).filter(|_| end > start)?;
+    let at = first.at.start..last.at.end;
+    let plain = plain && end - start <= PLAIN_WORDS;
+    Some(Found { object: tidy(whole.get(at.clone())?), at, next: end, plain })
+}
+
+/// A number of years that a person can have, and is said to: `34`, `34 years old`.
+fn age(whole: &str, words: &[Word], at: usize) -> Option<Found> {
+    let word = words.get(at)?;
+    let years: u8 = word.text.parse().ok()?;
+    let unit = words.get(at + 1);
+    let named = unit.is_some_and(|unit| YEARS.contains(&&*unit.text));
+    let bare = word.ends_clause || at + 1 == words.len();
+    let begins_i = !matches!(&*words.get(at.checked_sub(1)?)?.text, "tengo" | "ai");
+    if !(1..=120).contains(&years) || !(named || (bare && begins_i)) {
+        return None;
+    }
+    let range = word.at.clone();
+    Some(Found {
+        object: whole.get(range.clone())?.to_owned(),
+        at: range,
+        next: at + 1,
+        plain: true,
+    })
+}
+
+/// `my dog is called Rex`, `my dog's name is Rex`, `my favourite colour is green`, `the meeting is at
+/// four`.
+fn owned(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)> {
+    let opening = words.get(at)?;
+    let mine = OWNERS.contains(&&*opening.text);
+    if !mine && &*opening.text != "the" {
+        return None;
+    }
+    let rest = words.get(at + 1..)?;
+    let is = rest.iter().take(5).position(|word| COPULAS.contains(&&*word.text))?;
+    let subject = rest.get(..is)?.iter().filter(|word| !ADVERBS.contains(&&*word.text));
+    let mut subject: Vec<&str> = subject.map(|word| &*word.text).collect();
+    if subject.ends_with(&["'s", "name"]) {
+        subject.truncate(subject.len() - 2);
+    }
+    let clean = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || c == '-');
+    let is_trait = matches!(subject.len(), 1..=3)
+        && subject.iter().all(clean)
+        && !subject.iter().any(|word| NO_TRAIT.contains(word));
+    if !is_trait {
+        return None;
+    }
+    let mut from = at + 1 + is + 1;
+    let mut turned = false;
+    while let Some(word) = words.get(from) {
+        let turns = TURNS.contains(&&*word.text);
+        if !turns && !NAMING.contains(&&*word.text) && !ADVERBS.contains(&&*word.text) {
+            break;
+        }
+        turned |= turns;
+        from += 1;
+    }
+    let value = value(whole, words, from, Value::Any)?;
+    let text = whole.get(value.at.clone())?;
+    let exact = text.chars().any(|c| c.is_ascii_digit())
+        || words.get(from).is_some_and(|word| word.capital || is_time(&word.text));
+    let favourite = mine && matches!(subject.first(), Some(&"favourite" | &"favorite"));
+    if !exact && !favourite {
+        return None;
+    }
+    let spelled = subject.join("_").replace("favorite", "favourite");
+    let (subject, relation) = match mine {
+        true => ("user".to_owned(), spelled),
+        false => (subject.join(" "), "is".to_owned()),
+    };
+    let statement = Statement {
+        subject,
+        relation,
+        object_at: value.at.clone(),
+        quote_at: opening.at.start..value.at.end,
+        object: value.object,
+        ended: turned,
+        plain: value.plain,
+    };
+    Some((statement, value.next))
+}
+
+/// Statements of scripts without spaces.
+fn wide(whole: &str, sentence: &Sentence) -> Option<Statement> {
+    let range = sentence.range()?;
+    let text = whole.get(range.clone())?;
+    if !text.chars().any(is_wide) {
+        return None;
+    }
+    WIDE.iter().find_map(|phrase| {
+        let end = text.find(phrase.after)?;
+        let head = text.get(..end)?;
+        let cut = phrase
+            .before
+            .iter()
+            .filter_map(|before| head.rfind(before).map(|at| at + before.len()));
+        let must_cut = phrase.relation == "name";
+        let start = cut.max().or((!must_cut).then_some(0))?;
+        let object = head.get(start..)?.trim();
+        if object.is_empty() || object.chars().count() > MOST_WIDE {
+            return None;
+        }
+        let start = end - head.get(start..)?.trim_start().len();
+        let at = range.start + start..range.start + start + object.len();
+        Some(Statement {
+            subject: "user".to_owned(),
+            relation: phrase.relation.to_owned(),
+            object: object.to_owned(),
+            object_at: at.clone(),
+            quote_at: range.clone(),
+            ended: WIDE_NO.iter().any(|no| text.contains(no)),
+            plain: true,
+        })
+    })
+}
+
+/// The relation of a value: what somebody is may be their trade.
+fn relation(relation: &'static str, object: &str) -> Option<&'static str> {
+    if relation != "is_a" {
+        return Some(relation);
+    }
+    let last = object.split(' ').next_back()?.to_lowercase();
+    match TRADES.iter().any(|ending| last.ends_with(ending)) {
+        true if !NOT_TRADES.contains(&&*last) => Some("occupation"),
+        _ => Some("about"),
+    }
+}
+
+fn is_time(word: &str) -> bool {
+    WEEKDAYS.contains(&word) || word.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// A value without the punctuation and the breaks within it.
+fn tidy(object: &str) -> String {
+    let object = object.split_whitespace().collect::<Vec<_>>().join(" ");
+    object.trim_matches(|c: char| matches!(c, '.' | ',' | ';' | ':' | '!' | '\'')).to_owned()
+}
+
+const ARTICLES: [&str; 13] =
+    ["a", "an", "the", "my", "der", "die", "den", "eine", "einen", "la", "el", "le", "les"];
+const OWNERS: [&str; 6] = ["my", "our", "mein", "meine", "mon", "mi"];
+const COPULAS: [&str; 6] = ["is", "are", "was", "ist", "est", "es"];
+const NAMING: [&str; 9] = ["called", "named", "on", "at", "in", "for", "due", "due on", "set"];
+const YEARS: [&str; 6] = ["years", "year", "yo", "jahre", "ans", "a\u{f1}os"];
+const WEEKDAYS: [&str; 12] = [
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "noon",
+    "midnight",
+    "tomorrow",
+    "today",
+    "tonight",
+];
+const NOT_TRADES: [&str; 15] = [
+    "person",
+    "mother",
+    "father",
+    "sister",
+    "brother",
+    "daughter",
+    "lover",
+    "beginner",
+    "fighter",
+    "vegetarian",
+    "christian",
+    "member",
+    "foster",
+    "sufferer",
+    "giant",
+];
+const WIDE_NO: [&str; 4] =
+    ["\u{c54a}", "\u{c548} ", "\u{306a}\u{3044}", "\u{307e}\u{305b}\u{3093}"];
+/// Most statements of a message.
+const MOST: usize = 8;
+/// Most words of a value.
+const MOST_WORDS: usize = 8;
+/// Words of a value beyond which its end isn't plain.
+const PLAIN_WORDS: usize = 4;
+/// Most letters of a value in a script without spaces.
+const MOST_WIDE: usize = 16;
