@@ -366,7 +366,8 @@ impl Gate {
             strong = strong.saturating_add(u8::from(is_strong));
             points
         };
-        let changed = signals.topic_changed == Some(true);
+        // What points back goes on with the topic, however different its words are.
+        let changed = signals.topic_changed == Some(true) && !(signals.anaphora > 0.0);
         let mut sum = 0.0;
         if signals.freshness {
             let tied = signals.anchored || changed || signals.anaphora > 0.0;

@@ -62,15 +62,16 @@ pub fn perceive(text: &str) -> Perception {
     let text = head(text);
     let own = Text::new(text);
     let dates = dates::find(text);
+    let statements = statements::find(&own);
     Perception {
         words: u32::try_from(own.count()).unwrap_or(u32::MAX),
         freshness: cues::freshness(&own),
         anaphora: cues::anaphora(&own),
         hedge: cues::hedge(&own),
-        oblique: cues::oblique(&own),
+        oblique: cues::oblique(&own, !statements.is_empty()),
         negation: cues::negation(&own),
         spans: spans::find(text),
-        statements: statements::find(&own),
+        statements,
         dates,
     }
 }

@@ -1,6 +1,6 @@
 //! Phrases in which people say something of themselves.
 
-use super::phrases::Value::{Age, Any, Name, Place, Thing};
+use super::phrases::Value::{Age, Any, Name, Place, Thing, Trait};
 
 /// What may stand where the value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub(super) enum Value {
     Place,
     /// A number of years.
     Age,
+    /// One of [`TRAITS`].
+    Trait,
 }
 
 /// A way to say something: words to stand one after another, `|` between choices, and what follows.
@@ -36,13 +38,13 @@ const fn ends(words: &'static str, relation: &'static str, value: Value) -> Phra
 
 /// All of them; the first that fits at a word counts.
 pub(super) const PHRASES: &[Phrase] = &[
-    says("i live|living in", "lives_in", Place),
-    says("i am living|based|located in", "lives_in", Place),
-    says("i moved|relocated to", "lives_in", Place),
-    says("i have moved|relocated to", "lives_in", Place),
-    says("i am moving to", "plans", Place),
-    ends("i moved away from", "lives_in", Place),
-    ends("i moved out of", "lives_in", Place),
+    says("i|we live|living in", "lives_in", Place),
+    says("i|we am|are living|based|located in", "lives_in", Place),
+    says("i|we moved|relocated to", "lives_in", Place),
+    says("i|we have moved|relocated to", "lives_in", Place),
+    says("i|we am|are moving to", "plans", Place),
+    ends("i|we moved away from", "lives_in", Place),
+    ends("i|we moved out of", "lives_in", Place),
     says("i work|working at|for", "works_at", Any),
     says("i am working at|for", "works_at", Any),
     says("i got a job at", "works_at", Any),
@@ -62,6 +64,7 @@ pub(super) const PHRASES: &[Phrase] = &[
     says("i am studying", "studies", Thing),
     says("i study", "studies", Thing),
     says("i am a|an", "is_a", Thing),
+    says("i am", "about", Trait),
     says("i am", "age", Age),
     says("i turned", "age", Age),
     says("i like|love|enjoy|adore", "likes", Thing),
@@ -85,6 +88,7 @@ pub(super) const PHRASES: &[Phrase] = &[
     says("ich komme aus", "from", Place),
     says("ich bin allergisch gegen", "allergic_to", Thing),
     says("ich bin", "age", Age),
+    says("ich bin", "about", Trait),
     says("ich mag|liebe", "likes", Thing),
     says("ich hasse", "dislikes", Thing),
     says("ich spreche", "speaks", Thing),
@@ -154,167 +158,49 @@ pub(super) const WIDE: &[Wide] = &[
     Wide { before: &["\u{540d}\u{524d}\u{306f}"], after: "\u{3067}\u{3059}", relation: "name" },
 ];
 
+/// What somebody is, in one word.
+pub(super) const TRAITS: &str = "vegetarian, vegan, pescatarian, diabetic, coeliac, celiac, epileptic, asthmatic, pregnant, \
+     retired, unemployed, single, married, divorced, widowed, engaged, left-handed, deaf, \
+     blind, colour-blind, color-blind, dyslexic, autistic, gluten-free, vegetarier, \
+     vegetarierin, veganer, schwanger, rentner, rentnerin";
+
 /// Words that may stand between those of a phrase.
-pub(super) const ADVERBS: [&str; 24] = [
-    "now",
-    "currently",
-    "actually",
-    "also",
-    "really",
-    "just",
-    "still",
-    "recently",
-    "always",
-    "usually",
-    "both",
-    "mostly",
-    "only",
-    "do",
-    "did",
-    "already",
-    "absolutely",
-    "currently",
-    "auch",
-    "noch",
-    "ja",
-    "aktuell",
-    "aussi",
-    "vraiment",
-];
+pub(super) const ADVERBS: &str = "now, currently, actually, also, really, just, still, recently, always, usually, both, \
+     mostly, only, do, did, already, absolutely, currently, auch, noch, ja, aktuell, aussi, \
+     vraiment";
 
 /// Words between those of a phrase that turn it round.
-pub(super) const TURNS: [&str; 14] = [
-    "not", "never", "no", "longer", "anymore", "nicht", "kein", "keine", "mehr", "n", "ne", "pas",
-    "plus", "ya",
-];
+pub(super) const TURNS: &str =
+    "not, never, no, longer, anymore, nicht, kein, keine, mehr, n, ne, pas, plus, ya";
 
 /// Words before a phrase that make it nobody's own statement.
-pub(super) const NOT_SAID: [&str; 22] = [
-    "if", "wish", "whether", "imagine", "suppose", "pretend", "say", "said", "says", "unless",
-    "wenn", "ob", "si", "as", "do", "did", "should", "would", "could", "can", "where", "am",
-];
+pub(super) const NOT_SAID: &str = "if, wish, whether, imagine, suppose, pretend, say, said, says, unless, wenn, ob, si, as, \
+     do, did, should, would, could, can, where, am";
 
 /// Words that end a value.
-pub(super) const STOPS: [&str; 58] = [
-    "and",
-    "but",
-    "because",
-    "since",
-    "so",
-    "which",
-    "who",
-    "while",
-    "although",
-    "though",
-    "when",
-    "if",
-    "then",
-    "now",
-    "anymore",
-    "currently",
-    "too",
-    "until",
-    "where",
-    "that",
-    "instead",
-    "however",
-    "please",
-    "these",
-    "right",
-    "at",
-    "for",
-    "with",
-    "after",
-    "before",
-    "as",
-    "or",
-    "by",
-    "on",
-    "und",
-    "aber",
-    "weil",
-    "denn",
-    "seit",
-    "et",
-    "mais",
-    "parce",
-    "depuis",
-    "y",
-    "pero",
-    "porque",
-    "desde",
-    "lately",
-    "again",
-    "today",
-    "already",
-    "sometimes",
-    "jetzt",
-    "gezogen",
-    "maintenant",
-    "ahora",
-    "except",
-    "whenever",
-];
+pub(super) const STOPS: &str = "and, but, because, since, so, which, who, while, although, though, when, if, then, now, \
+     anymore, currently, too, until, where, that, instead, however, please, these, right, at, \
+     for, with, after, before, as, or, by, on, und, aber, weil, denn, seit, et, mais, parce, \
+     depuis, y, pero, porque, desde, lately, again, today, already, sometimes, jetzt, gezogen, \
+     maintenant, ahora, except, whenever, \
+     any";
 
 /// Of the words that end a value, those that may be a part of it unless it is a place.
-pub(super) const JOINS: [&str; 7] = ["at", "for", "with", "on", "as", "by", "right"];
+pub(super) const JOINS: &str = "at, for, with, on, as, by, right";
 
 /// Words that no thing begins with.
-pub(super) const NO_THING: [&str; 63] = [
-    "it", "that", "this", "them", "these", "those", "you", "him", "her", "how", "what", "when",
-    "to", "your", "bit", "little", "lot", "few", "the", "way", "idea", "question", "problem",
-    "feeling", "hard", "while", "meeting", "kind", "few", "not", "so", "if", "couple", "fan",
-    "mess", "big", "huge", "friend", "doubt", "look", "thing", "headache", "cold", "request",
-    "plan", "point", "hunch", "favor", "favour", "chance", "good", "bad", "new", "das", "es",
-    "dich", "\u{e7}a", "te", "eso", "in", "of", "sure", "quick",
-];
+pub(super) const NO_THING: &str = "it, that, this, them, these, those, you, him, her, how, what, when, to, your, bit, little, \
+     lot, few, the, way, idea, question, problem, feeling, hard, while, meeting, kind, few, \
+     not, so, if, couple, fan, mess, big, huge, friend, doubt, look, thing, headache, cold, \
+     request, plan, point, hunch, favor, favour, chance, good, bad, new, das, es, dich, \
+     \u{e7}a, te, eso, in, of, sure, quick";
 
 /// Of `my X is Y`: what is nothing lasting of the user's.
-pub(super) const NO_TRAIT: [&str; 40] = [
-    "question",
-    "point",
-    "idea",
-    "problem",
-    "guess",
-    "understanding",
-    "bad",
-    "head",
-    "concern",
-    "issue",
-    "opinion",
-    "view",
-    "answer",
-    "thought",
-    "plan",
-    "fault",
-    "mistake",
-    "worry",
-    "experience",
-    "feeling",
-    "suggestion",
-    "request",
-    "life",
-    "day",
-    "brain",
-    "back",
-    "stomach",
-    "throat",
-    "code",
-    "function",
-    "script",
-    "program",
-    "computer",
-    "laptop",
-    "phone",
-    "hope",
-    "only",
-    "fear",
-    "heart",
-    "mind",
-];
+pub(super) const NO_TRAIT: &str = "question, point, idea, problem, guess, understanding, bad, head, concern, issue, opinion, \
+     view, answer, thought, plan, fault, mistake, worry, experience, feeling, suggestion, \
+     request, life, day, brain, back, stomach, throat, code, function, script, program, \
+     computer, laptop, phone, hope, only, fear, heart, mind";
 
 /// Endings of what people do for a living.
-pub(super) const TRADES: [&str; 16] = [
-    "nurse", "chef", "pilot", "clerk", "cook", "er", "or", "ist", "ian", "ant", "smith", "yst",
-    "eer", "maid", "judge", "midwife",
-];
+pub(super) const TRADES: &str = "nurse, chef, pilot, clerk, cook, er, or, ist, ian, ant, smith, yst, eer, maid, judge, \
+     midwife";

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::phrases::{
-    ADVERBS, JOINS, NO_THING, NO_TRAIT, NOT_SAID, PHRASES, Phrase, STOPS, TRADES, TURNS, Value,
-    WIDE,
+    ADVERBS, JOINS, NO_THING, NO_TRAIT, NOT_SAID, PHRASES, Phrase, STOPS, TRADES, TRAITS, TURNS,
+    Value, WIDE,
 };
-use super::words::{Sentence, Text, Word, is_wide};
+use super::words::{Sentence, Text, Word, among, is_wide};
 
 /// Something that a user said of a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub(super) fn find(text: &Text<'_>) -> Vec<Statement> {
 
 /// A statement by a phrase that begins at a word, and the word after it.
 fn phrased(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)> {
-    if at > 0 && words.get(at - 1).is_some_and(|word| NOT_SAID.contains(&&*word.text)) {
+    if at > 0 && words.get(at - 1).is_some_and(|word| among(NOT_SAID, &word.text)) {
         return None;
     }
     let denied = words.get(at.saturating_sub(2)..at).unwrap_or_default();
@@ -65,7 +65,10 @@ fn phrased(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)>
         let relation = relation(phrase.relation, &value.object)?;
         let says_no = phrase.words.starts_with("i quit") || phrase.ended;
         // "No, I live in Oslo" affirms; Spanish "no vivo en" denies.
-        let denied = denied && !phrase.words.starts_with("i ") && !phrase.words.starts_with("my ");
+        let denied = denied
+            && !phrase.words.starts_with("i ")
+            && !phrase.words.starts_with("i|")
+            && !phrase.words.starts_with("my ");
         let statement = Statement {
             subject: "user".to_owned(),
             relation: relation.to_owned(),
@@ -90,8 +93,8 @@ fn matches(words: &[Word], at: usize, phrase: &Phrase) -> Option<(usize, bool)> 
             if choices.split('|').any(|choice| choice == word.text) {
                 break;
             }
-            let turns = TURNS.contains(&&*word.text);
-            let skip = nth > 0 && skipped < 3 && (turns || ADVERBS.contains(&&*word.text));
+            let turns = among(TURNS, &word.text);
+            let skip = nth > 0 && skipped < 3 && (turns || among(ADVERBS, &word.text));
             if !skip || words.get(at.checked_sub(1)?)?.ends_clause {
                 return None;
             }
@@ -121,7 +124,7 @@ fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found>
     let mut start = from;
     while words
         .get(start)
-        .is_some_and(|word| ARTICLES.contains(&&*word.text) || ADVERBS.contains(&&*word.text))
+        .is_some_and(|word| among(ARTICLES, &word.text) || among(ADVERBS, &word.text))
     {
         start += 1;
     }
@@ -132,19 +135,22 @@ fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found>
         return age(whole, words, start);
     }
     let first = words.get(start)?;
+    if kind == Value::Trait && !among(TRAITS, &first.text) {
+        return None;
+    }
     let wide = whole.get(first.at.clone())?.chars().all(is_wide);
     if kind == Value::Name && !first.capital && !wide {
         return None;
     }
     let refused = kind == Value::Thing || kind == Value::Any || kind == Value::Place;
-    if refused && !first.capital && NO_THING.contains(&&*first.text) {
+    if refused && !first.capital && among(NO_THING, &first.text) {
         return None;
     }
     let mut end = start;
     let mut plain = false;
     while let Some(word) = words.get(end) {
-        let joins = JOINS.contains(&&*word.text) && matches!(kind, Value::Any | Value::Thing);
-        let stops = STOPS.contains(&&*word.text) && !joins;
+        let joins = among(JOINS, &word.text) && matches!(kind, Value::Any | Value::Thing);
+        let stops = among(STOPS, &word.text) && !joins;
         let named = kind != Value::Name || word.capital || wide;
         if stops || !named {
             plain = true;
@@ -155,7 +161,9 @@ fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found>
             plain = true;
             break;
         }
-        if end - start == MOST_WORDS {
+        let most = if kind == Value::Trait { 1 } else { MOST_WORDS };
+        if end - start == most {
+            plain |= kind == Value::Trait;
             break;
         }
     }
@@ -170,7 +178,7 @@ fn age(whole: &str, words: &[Word], at: usize) -> Option<Found> {
     let word = words.get(at)?;
     let years: u8 = word.text.parse().ok()?;
     let unit = words.get(at + 1);
-    let named = unit.is_some_and(|unit| YEARS.contains(&&*unit.text));
+    let named = unit.is_some_and(|unit| among(YEARS, &unit.text));
     let bare = word.ends_clause || at + 1 == words.len();
     let begins_i = !matches!(&*words.get(at.checked_sub(1)?)?.text, "tengo" | "ai");
     if !(1..=120).contains(&years) || !(named || (bare && begins_i)) {
@@ -189,13 +197,13 @@ fn age(whole: &str, words: &[Word], at: usize) -> Option<Found> {
 /// four`.
 fn owned(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)> {
     let opening = words.get(at)?;
-    let mine = OWNERS.contains(&&*opening.text);
+    let mine = among(OWNERS, &opening.text);
     if !mine && &*opening.text != "the" {
         return None;
     }
     let rest = words.get(at + 1..)?;
-    let is = rest.iter().take(5).position(|word| COPULAS.contains(&&*word.text))?;
-    let subject = rest.get(..is)?.iter().filter(|word| !ADVERBS.contains(&&*word.text));
+    let is = rest.iter().take(5).position(|word| among(COPULAS, &word.text))?;
+    let subject = rest.get(..is)?.iter().filter(|word| !among(ADVERBS, &word.text));
     let mut subject: Vec<&str> = subject.map(|word| &*word.text).collect();
     if subject.ends_with(&["'s", "name"]) {
         subject.truncate(subject.len() - 2);
@@ -203,15 +211,15 @@ fn owned(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)> {
     let clean = |word: &&str| word.chars().all(|c| c.is_alphanumeric() || c == '-');
     let is_trait = matches!(subject.len(), 1..=3)
         && subject.iter().all(clean)
-        && !subject.iter().any(|word| NO_TRAIT.contains(word));
+        && !subject.iter().any(|word| among(NO_TRAIT, word));
     if !is_trait {
         return None;
     }
     let mut from = at + 1 + is + 1;
     let mut turned = false;
     while let Some(word) = words.get(from) {
-        let turns = TURNS.contains(&&*word.text);
-        if !turns && !NAMING.contains(&&*word.text) && !ADVERBS.contains(&&*word.text) {
+        let turns = among(TURNS, &word.text);
+        if !turns && !among(NAMING, &word.text) && !among(ADVERBS, &word.text) {
             break;
         }
         turned |= turns;
@@ -270,7 +278,7 @@ fn wide(whole: &str, sentence: &Sentence) -> Option<Statement> {
             object: object.to_owned(),
             object_at: at.clone(),
             quote_at: range.clone(),
-            ended: WIDE_NO.iter().any(|no| text.contains(no)),
+            ended: WIDE_NO.split(", ").any(|no| text.contains(no)),
             plain: true,
         })
     })
@@ -282,14 +290,14 @@ fn relation(relation: &'static str, object: &str) -> Option<&'static str> {
         return Some(relation);
     }
     let last = object.split(' ').next_back()?.to_lowercase();
-    match TRADES.iter().any(|ending| last.ends_with(ending)) {
-        true if !NOT_TRADES.contains(&&*last) => Some("occupation"),
+    match TRADES.split(", ").any(|ending| last.ends_with(ending)) {
+        true if !among(NOT_TRADES, &last) => Some("occupation"),
         _ => Some("about"),
     }
 }
 
 fn is_time(word: &str) -> bool {
-    WEEKDAYS.contains(&word) || word.starts_with(|c: char| c.is_ascii_digit())
+    among(WEEKDAYS, word) || word.starts_with(|c: char| c.is_ascii_digit())
 }
 
 /// A value without the punctuation and the breaks within it.
@@ -298,45 +306,16 @@ fn tidy(object: &str) -> String {
     object.trim_matches(|c: char| matches!(c, '.' | ',' | ';' | ':' | '!' | '\'')).to_owned()
 }
 
-const ARTICLES: [&str; 13] =
-    ["a", "an", "the", "my", "der", "die", "den", "eine", "einen", "la", "el", "le", "les"];
-const OWNERS: [&str; 6] = ["my", "our", "mein", "meine", "mon", "mi"];
-const COPULAS: [&str; 6] = ["is", "are", "was", "ist", "est", "es"];
-const NAMING: [&str; 9] = ["called", "named", "on", "at", "in", "for", "due", "due on", "set"];
-const YEARS: [&str; 6] = ["years", "year", "yo", "jahre", "ans", "a\u{f1}os"];
-const WEEKDAYS: [&str; 12] = [
-    "monday",
-    "tuesday",
-    "wednesday",
-    "thursday",
-    "friday",
-    "saturday",
-    "sunday",
-    "noon",
-    "midnight",
-    "tomorrow",
-    "today",
-    "tonight",
-];
-const NOT_TRADES: [&str; 15] = [
-    "person",
-    "mother",
-    "father",
-    "sister",
-    "brother",
-    "daughter",
-    "lover",
-    "beginner",
-    "fighter",
-    "vegetarian",
-    "christian",
-    "member",
-    "foster",
-    "sufferer",
-    "giant",
-];
-const WIDE_NO: [&str; 4] =
-    ["\u{c54a}", "\u{c548} ", "\u{306a}\u{3044}", "\u{307e}\u{305b}\u{3093}"];
+const ARTICLES: &str = "a, an, the, my, der, die, den, eine, einen, la, el, le, les";
+const OWNERS: &str = "my, our, mein, meine, mon, mi";
+const COPULAS: &str = "is, are, was, ist, est, es";
+const NAMING: &str = "called, named, on, at, in, for, due, due on, set";
+const YEARS: &str = "years, year, yo, jahre, ans, a\u{f1}os";
+const WEEKDAYS: &str = "monday, tuesday, wednesday, thursday, friday, saturday, sunday, noon, midnight, tomorrow, \
+     today, tonight";
+const NOT_TRADES: &str = "person, mother, father, sister, brother, daughter, lover, beginner, fighter, vegetarian, \
+     christian, member, foster, sufferer, giant";
+const WIDE_NO: &str = "\u{c54a}, \u{c548} , \u{306a}\u{3044}, \u{307e}\u{305b}\u{3093}";
 /// Most statements of a message.
 const MOST: usize = 8;
 /// Most words of a value.

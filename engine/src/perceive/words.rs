@@ -56,23 +56,19 @@ impl<'a> Text<'a> {
         self.sentences.iter().flat_map(|sentence| &sentence.words)
     }
 
-    /// Whether one of these phrases, of words with one space between, is in a sentence.
-    pub(super) fn has_any(&self, phrases: &[&str]) -> bool {
-        phrases.iter().any(|phrase| self.has(phrase))
-    }
-
-    fn has(&self, phrase: &str) -> bool {
+    /// Whether one of these phrases is in a sentence.
+    pub(super) fn has_any(&self, phrases: &str) -> bool {
         let sentences = self.sentences.iter();
         sentences.map(|sentence| &sentence.words).any(|words| {
-            (0..words.len()).any(|at| begins(words.get(at..).unwrap_or_default(), phrase))
+            (0..words.len()).any(|at| starts(words.get(at..).unwrap_or_default(), phrases))
         })
     }
 
     /// Whether one of these, of a script without spaces, is in the user's own words.
-    pub(super) fn holds_any(&self, parts: &[&str]) -> bool {
+    pub(super) fn holds_any(&self, parts: &str) -> bool {
         self.sentences.iter().filter_map(|sentence| sentence.range()).any(|range| {
             let text = self.whole.get(range).unwrap_or_default();
-            parts.iter().any(|part| text.contains(part))
+            parts.split(", ").any(|part| text.contains(part))
         })
     }
 }
@@ -84,8 +80,17 @@ impl Sentence {
     }
 }
 
-/// Whether `words` begin with those of `phrase`.
-pub(super) fn begins(words: &[Word], phrase: &str) -> bool {
+/// Whether a word is one of a list, in which they stand with a comma and a space between them.
+pub(super) fn among(list: &str, word: &str) -> bool {
+    list.split(", ").any(|listed| listed == word)
+}
+
+/// Whether `words` begin with a phrase of a list.
+pub(super) fn starts(words: &[Word], list: &str) -> bool {
+    list.split(", ").any(|phrase| begins(words, phrase))
+}
+
+fn begins(words: &[Word], phrase: &str) -> bool {
     let mut words = words.iter();
     phrase.split(' ').all(|part| words.next().is_some_and(|word| word.text == part))
 }
@@ -203,7 +208,7 @@ fn expand(whole: &str, at: Range<usize>, words: &mut Vec<Word>) {
         return;
     }
     match lower.split_once('\'') {
-        Some((head, tail)) if FRENCH.contains(&head) => [head, tail].into_iter().for_each(add),
+        Some((head, tail)) if among(FRENCH, head) => [head, tail].into_iter().for_each(add),
         Some((head, "s")) => [head, "'s"].into_iter().for_each(add),
         Some((head, "ve")) => [head, "have"].into_iter().for_each(add),
         Some((head, "re")) => [head, "are"].into_iter().for_each(add),
@@ -236,4 +241,4 @@ const CONTRACTIONS: [(&str, &str); 17] = [
     ("there's", "there is"),
 ];
 
-const FRENCH: [&str; 10] = ["j", "m", "l", "d", "n", "c", "s", "t", "qu", "aujourd"];
+const FRENCH: &str = "j, m, l, d, n, c, s, t, qu, aujourd";
