@@ -367,7 +367,7 @@ impl Gate {
             points
         };
         // What points back goes on with the topic, however different its words are.
-        let changed = signals.topic_changed == Some(true) && !(signals.anaphora > 0.0);
+        let changed = signals.topic_changed == Some(true) && share(signals.anaphora) == 0.0;
         let mut sum = 0.0;
         if signals.freshness {
             let tied = signals.anchored || changed || signals.anaphora > 0.0;
