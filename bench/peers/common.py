@@ -25,6 +25,25 @@ def records(path):
         return [json.loads(line) for line in file]
 
 
+class Given:
+    """The vectors of texts: the rows of `path`, one for each line of `files`."""
+
+    def __init__(self, files, path, dims):
+        texts = (one["text"] for file in files for one in records(file))
+        self.rows = dict(zip(texts, vectors(path, dims)))
+
+    def of(self, text):
+        return self.rows[text]
+
+
+def by_conversation(history):
+    """The turns of each conversation, with their numbers in the file."""
+    conversations = {}
+    for number, turn in enumerate(records(history)):
+        conversations.setdefault(turn["conv"], []).append((number, turn))
+    return conversations
+
+
 def timed(act, inputs):
     """What `act` gave for each input, and its wall and processor times in microseconds."""
     results, wall, cpu = [], [], []

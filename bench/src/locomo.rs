@@ -3,12 +3,13 @@
 //! The data isn't part of the project (LoCoMo is CC BY-NC 4.0: evaluate, don't ship). A folder
 //! holds `locomo_turns.jsonl` (`conv`, `dia_id`, `session`, `timestamp`, `speaker`, `text`,
 //! `caption`) and `locomo_questions.jsonl` (`conv`, `id`, `question`, `evidence`). A question's
-//! history is its own conversation; the weights that rank it were fitted on the others.
+//! history is its own conversation; the weights that rank it were fitted on the others. With
+//! `--peers` others are asked the same.
+
+mod peers;
 
 use std::collections::HashMap;
 use std::error::Error;
-use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -16,9 +17,10 @@ use garret_storage::search::{
     Ask, Features, Index, LEXICAL, NAMES, Speaker, Unit, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
     without_names,
 };
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 
 use crate::fit::{Example, fit};
+use crate::lines;
 use crate::vectors::Vectors;
 
 #[derive(Args)]
@@ -35,6 +37,9 @@ pub(crate) struct Options {
     /// Keep the vectors in this file, for the next run
     #[arg(long, value_name = "FILE", requires = "embedder")]
     vectors: Option<PathBuf>,
+    /// Ask peers, too; the first run installs them with pip, which needs a network
+    #[arg(long)]
+    peers: bool,
 }
 
 #[derive(Deserialize)]
@@ -78,8 +83,8 @@ struct Asked<'a> {
 
 /// Prints how often the evidence is found.
 pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
-    let turns: Vec<Turn> = read(&options.data.join("locomo_turns.jsonl"))?;
-    let questions: Vec<Question> = read(&options.data.join("locomo_questions.jsonl"))?;
+    let turns: Vec<Turn> = lines::read(&options.data.join("locomo_turns.jsonl"))?;
+    let questions: Vec<Question> = lines::read(&options.data.join("locomo_questions.jsonl"))?;
     let mut questions: Vec<_> =
         questions.into_iter().filter(|one| !one.evidence.is_empty()).collect();
     for question in &mut questions {
@@ -118,17 +123,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     if let Some(path) = &options.run {
         write(path, &asked, of_others)?;
     }
+    if options.peers {
+        peers::run(options, &turns, &questions)?;
+    }
     Ok(())
-}
-
-fn read<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, Box<dyn Error>> {
-    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    let lines = text.lines().filter(|line| !line.trim().is_empty());
-    let rows = lines.enumerate().map(|(number, line)| {
-        serde_json::from_str(line)
-            .map_err(|error| format!("{}, line {}: {error}", path.display(), number + 1).into())
-    });
-    rows.collect()
 }
 
 /// A conversation.
@@ -231,20 +229,30 @@ fn ranked<'a>(asked: &Asked<'a>, weights: &Features) -> Vec<&'a str> {
 }
 
 fn report<'w>(title: &str, asked: &[Asked<'_>], weights: impl Fn(&Asked<'_>) -> &'w Features) {
-    let mut sums = [0.0_f64; 3];
-    for one in asked {
-        let ranked = ranked(one, weights(one));
-        let evidence = &one.question.evidence;
-        let recall = |k: usize| {
-            let found = evidence.iter().filter(|turn| ranked.iter().take(k).any(|t| t == turn));
-            found.count() as f64 / evidence.len() as f64
-        };
-        let first = ranked.iter().position(|turn| evidence.iter().any(|one| one == turn));
-        let reciprocal = first.map_or(0.0, |at| 1.0 / (at as f64 + 1.0));
-        sums.iter_mut().zip([recall(10), recall(5), reciprocal]).for_each(|(sum, one)| *sum += one);
+    let found = asked.iter().map(|one| (one.question, ranked(one, weights(one))));
+    print(title, found);
+}
+
+/// Prints how well questions were answered: by turns, the best first.
+fn print<'a>(title: &str, found: impl Iterator<Item = (&'a Question, Vec<&'a str>)>) {
+    let (mut sums, mut count) = ([0.0_f64; 3], 0_u32);
+    for (question, ranked) in found {
+        let scores = scores(&question.evidence, &ranked);
+        sums.iter_mut().zip(scores).for_each(|(sum, one)| *sum += one);
+        count += 1;
     }
-    let [ten, five, reciprocal] = sums.map(|sum| sum / asked.len().max(1) as f64);
+    let [ten, five, reciprocal] = sums.map(|sum| sum / f64::from(count.max(1)));
     println!("R@10 {ten:.4}  R@5 {five:.4}  MRR {reciprocal:.4}  {title}");
+}
+
+/// Recall among the first ten and five, and the reciprocal of the rank of the first answer.
+fn scores(evidence: &[String], ranked: &[&str]) -> [f64; 3] {
+    let recall = |k: usize| {
+        let found = evidence.iter().filter(|turn| ranked.iter().take(k).any(|one| one == turn));
+        found.count() as f64 / evidence.len() as f64
+    };
+    let first = ranked.iter().position(|turn| evidence.iter().any(|one| one == turn));
+    [recall(10), recall(5), first.map_or(0.0, |at| 1.0 / (at as f64 + 1.0))]
 }
 
 fn write<'w>(
@@ -252,12 +260,24 @@ fn write<'w>(
     asked: &[Asked<'_>],
     weights: impl Fn(&Asked<'_>) -> &'w Features,
 ) -> Result<(), Box<dyn Error>> {
-    let mut file = std::io::BufWriter::new(fs::File::create(path)?);
-    for one in asked {
+    let found = asked.iter().map(|one| {
         let mut ranked = ranked(one, weights(one));
         ranked.truncate(KEPT);
-        serde_json::to_writer(&mut file, &Found { id: &one.question.id, ranked })?;
-        file.write_all(b"\n")?;
+        Found { id: &one.question.id, ranked }
+    });
+    lines::write(path, found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_scored_by_where_its_evidence_stands() {
+        let evidence = ["a", "b"].map(str::to_owned);
+        assert_eq!(scores(&evidence, &["x", "a", "y", "z", "w", "b"]), [1.0, 0.5, 0.5]);
+        assert_eq!(scores(&evidence, &["x"]), [0.0; 3]);
+        let late: Vec<&str> = ["x"; 10].into_iter().chain(["a"]).collect();
+        assert_eq!(scores(&evidence, &late), [0.0, 0.0, 1.0 / 11.0]);
     }
-    Ok(file.flush()?)
 }

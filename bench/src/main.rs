@@ -12,7 +12,9 @@
 
 mod conditions;
 mod fit;
+mod lines;
 mod locomo;
+mod peers;
 mod record;
 mod rotation;
 mod script;

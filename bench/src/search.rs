@@ -10,7 +10,6 @@ mod corpus;
 mod durability;
 mod loopback;
 mod machine;
-mod peers;
 mod query;
 mod report;
 mod stand_in;
@@ -23,8 +22,9 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 pub(crate) use child::{Task, run as run_child};
-use peers::Peers;
 use report::Report;
+
+use crate::peers::Peers;
 
 /// What to measure.
 #[derive(Args)]

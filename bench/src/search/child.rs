@@ -13,10 +13,11 @@ use garret_hal::media::FileMedium;
 use garret_storage::search::{Search, Speaker};
 use garret_storage::{ImportedTurn, Store};
 
-use super::corpus::{self, Query, Record};
+use super::corpus::{Query, Record};
 use super::machine::{process_time, status_bytes, timed};
-use super::peers::{Measured, measured};
 use super::stand_in;
+use crate::lines;
+use crate::peers::{Measured, measured};
 
 /// What such a process does.
 #[derive(Subcommand)]
@@ -93,7 +94,7 @@ pub(super) fn open(folder: &Path) -> Result<Store, Box<dyn Error>> {
 /// Stores records in batches. To `hang`, the last of them one by one, so that they are in the
 /// journal alone when the process is killed.
 fn fill(folder: &Path, records: &Path, hang: bool) -> Result<Measured, Box<dyn Error>> {
-    let records: Vec<Record> = corpus::load(records)?;
+    let records: Vec<Record> = lines::read(records)?;
     let store = open(folder)?;
     let last = if hang { LAST.min(records.len()) } else { 0 };
     let (batches, singles) = records.split_at(records.len() - last);
@@ -195,7 +196,7 @@ fn query(
     k: usize,
     vectors: bool,
 ) -> Result<Measured, Box<dyn Error>> {
-    let queries: Vec<Query> = corpus::load(queries)?;
+    let queries: Vec<Query> = lines::read(queries)?;
     let embedded: Vec<_> = queries.iter().map(|query| stand_in::embed(&query.text)).collect();
     let mut asked = queries.iter().zip(&embedded).map(|(query, vector)| Search {
         vector: vectors.then_some(&**vector),
@@ -243,6 +244,7 @@ fn garret() -> Measured {
 
 #[cfg(test)]
 mod tests {
+    use super::super::corpus;
     use super::*;
 
     #[test]
@@ -250,8 +252,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = |name| folder.path().join(name);
         let records = corpus::records(None, 60).unwrap();
-        corpus::write(&path("records"), &records).unwrap();
-        corpus::write(&path("queries"), &corpus::queries(&records, 5)).unwrap();
+        lines::write(&path("records"), &records).unwrap();
+        lines::write(&path("queries"), &corpus::queries(&records, 5)).unwrap();
         let data = path("data");
         std::fs::create_dir(&data).unwrap();
         let filled = fill(&data, &path("records"), false).unwrap();

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::error::Error;
 use std::fs;
-use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -149,25 +148,10 @@ pub(super) fn queries(records: &[Record], count: usize) -> Vec<Query> {
     (0..count).map(&mut one).collect()
 }
 
-/// Writes `rows` as JSON, one a line.
-pub(super) fn write<T: Serialize>(path: &Path, rows: &[T]) -> Result<(), Box<dyn Error>> {
-    let mut file = BufWriter::new(fs::File::create(path)?);
-    for row in rows {
-        serde_json::to_writer(&mut file, row)?;
-        file.write_all(b"\n")?;
-    }
-    Ok(file.flush()?)
-}
-
-/// Reads what [`write()`] wrote.
-pub(super) fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Vec<T>, Box<dyn Error>> {
-    let text = fs::read_to_string(path)?;
-    Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lines;
 
     const LINES: &str = r#"{"conv":"c","dia_id":"D1:1","session":2,"timestamp":"2023-05-08T13:56:00Z","speaker":"Ada","text":"I keep bees behind the library"}
 {"conv":"c","dia_id":"D1:2","session":2,"timestamp":"2023-05-08T13:57:00","speaker":"Tom","text":"How many hives do you have there?"}"#;
@@ -221,7 +205,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("queries.jsonl");
-        write(&path, &queries).unwrap();
-        assert_eq!(load::<Query>(&path).unwrap(), queries);
+        lines::write(&path, &queries).unwrap();
+        assert_eq!(lines::read::<Query>(&path).unwrap(), queries);
     }
 }

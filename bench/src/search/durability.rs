@@ -9,9 +9,10 @@ use redb::{Database, TableDefinition};
 use super::child;
 use super::corpus::{self, Record};
 use super::loopback::Loopback;
-use super::peers::{Measured, Peers, SQLITE_WAL};
 use super::report::{Report, Target, Unit};
 use super::{Options, machine};
+use crate::lines;
+use crate::peers::{Measured, Peers, SQLITE_WAL};
 use crate::statistics::median;
 
 /// Syncs that are measured, bytes of an add, and how many adds may share a sync.
@@ -162,7 +163,7 @@ fn reopen(options: &Options, report: &mut Report, count: usize) -> Result<(), Bo
     let (data, file) = (folder.path().join("data"), folder.path().join("records.jsonl"));
     std::fs::create_dir(&data)?;
     let records = corpus::records(options.data.as_deref(), count)?;
-    corpus::write(&file, &records)?;
+    lines::write(&file, &records)?;
     let last = records.last().map_or("", |record| &record.session);
     child::fill_and_kill(&data, &file)?;
     // Each time as it was left: reading writes nothing.

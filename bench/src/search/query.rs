@@ -5,9 +5,10 @@ use std::path::Path;
 
 use super::child;
 use super::corpus;
-use super::peers::{FTS5, LEAN_MEMORY, Measured, Peers};
 use super::report::{Figure, Report, Target, Unit};
 use super::{Options, stand_in};
+use crate::lines;
+use crate::peers::{FTS5, LEAN_MEMORY, Measured, Peers};
 
 /// Queries that Garret answers, and how many of them the slower peers do.
 const QUERIES: usize = 500;
@@ -45,11 +46,11 @@ fn measure(
     let asked = corpus::queries(&all, QUERIES);
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let records = file("records.jsonl");
-    corpus::write(Path::new(&records), &all)?;
+    lines::write(Path::new(&records), &all)?;
     drop(all);
     let queries = |count: usize| -> Result<String, Box<dyn Error>> {
         let path = file(&format!("queries-{count}.jsonl"));
-        corpus::write(Path::new(&path), &asked[..count])?;
+        lines::write(Path::new(&path), &asked[..count])?;
         Ok(path)
     };
     let data = file("garret");

@@ -12,10 +12,10 @@ use garret_llm::{Backend, Embedder, EmbedderOptions};
 use garret_storage::vectors::{Rotation, Side, Spec, UnitKey, VectorStore};
 
 use super::machine::{Bandwidth, thread_time, timed};
-use super::peers::{FAISS, Measured, Peers, SQLITE_VEC, USEARCH};
 use super::report::{Report, Target, Unit};
 use super::synthetic::{Source, exact, recall};
 use super::{Options, corpus};
+use crate::peers::{FAISS, Measured, Peers, SQLITE_VEC, USEARCH};
 use crate::statistics::median;
 
 const DIMS: usize = 384;

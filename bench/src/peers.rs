@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::statistics::{median, percentile};
 
 /// The environment, when there is one, with the scripts in it.
-pub(super) struct Peers {
+pub(crate) struct Peers {
     folder: Option<PathBuf>,
     /// Peers that couldn't be run, so that each is told about once.
     failed: RefCell<Vec<&'static str>>,
@@ -19,88 +19,103 @@ pub(super) struct Peers {
 
 /// One of the scripts in `bench/peers`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Script {
+pub(crate) struct Script {
     name: &'static str,
     text: &'static str,
 }
 
 macro_rules! script {
     ($name:literal) => {
-        Script { name: $name, text: include_str!(concat!("../../peers/", $name)) }
+        Script { name: $name, text: include_str!(concat!("../peers/", $name)) }
     };
 }
 
-pub(super) const SQLITE_VEC: Script = script!("sqlite_vec_flat.py");
-pub(super) const FAISS: Script = script!("faiss_flat.py");
-pub(super) const USEARCH: Script = script!("usearch_hnsw.py");
-pub(super) const FTS5: Script = script!("fts5.py");
-pub(super) const LEAN_MEMORY: Script = script!("lean_memory_search.py");
-pub(super) const SQLITE_WAL: Script = script!("sqlite_wal.py");
+pub(crate) const SQLITE_VEC: Script = script!("sqlite_vec_flat.py");
+pub(crate) const FAISS: Script = script!("faiss_flat.py");
+pub(crate) const USEARCH: Script = script!("usearch_hnsw.py");
+pub(crate) const FTS5: Script = script!("fts5.py");
+pub(crate) const LEAN_MEMORY: Script = script!("lean_memory_search.py");
+pub(crate) const SQLITE_WAL: Script = script!("sqlite_wal.py");
+pub(crate) const LOCOMO_FTS5: Script = script!("locomo_fts5.py");
+pub(crate) const LOCOMO_LEAN_MEMORY: Script = script!("locomo_lean_memory.py");
+pub(crate) const LOCOMO_MEM0: Script = script!("locomo_mem0.py");
 const COMMON: Script = script!("common.py");
-const REQUIREMENTS: &str = include_str!("../../peers/requirements.txt");
+const SCRIPTS: [Script; 10] = [
+    COMMON,
+    SQLITE_VEC,
+    FAISS,
+    USEARCH,
+    FTS5,
+    LEAN_MEMORY,
+    SQLITE_WAL,
+    LOCOMO_FTS5,
+    LOCOMO_LEAN_MEMORY,
+    LOCOMO_MEM0,
+];
+const REQUIREMENTS: &str = include_str!("../peers/requirements.txt");
 
 /// What a process measured: one of the peers', or Garret's own.
 #[derive(Debug, Default, Deserialize, serde::Serialize)]
 #[serde(default)]
-pub(super) struct Measured {
-    pub(super) peer: String,
-    pub(super) version: String,
+pub(crate) struct Measured {
+    pub(crate) peer: String,
+    pub(crate) version: String,
     /// Added a second of processor time.
-    pub(super) inserts_per_s: Option<f64>,
+    pub(crate) inserts_per_s: Option<f64>,
     /// Microseconds of each query on the clock.
-    pub(super) wall_us: Vec<f64>,
+    pub(crate) wall_us: Vec<f64>,
     /// Microseconds of each query on the processor.
-    pub(super) cpu_us: Vec<f64>,
+    pub(crate) cpu_us: Vec<f64>,
     /// Opening and the first query, in microseconds on the clock.
-    pub(super) first_us: Option<f64>,
+    pub(crate) first_us: Option<f64>,
     /// The same on the processor.
-    pub(super) first_cpu_us: Option<f64>,
+    pub(crate) first_cpu_us: Option<f64>,
     /// What each query found, the best first.
-    pub(super) ids: Vec<Vec<i64>>,
-    pub(super) file_bytes: Option<f64>,
-    pub(super) resident_bytes: Option<f64>,
+    pub(crate) ids: Vec<Vec<i64>>,
+    pub(crate) file_bytes: Option<f64>,
+    pub(crate) resident_bytes: Option<f64>,
 }
 
 impl Measured {
     /// Name and version.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{} {}", self.peer, self.version)
     }
 
     /// The middle of the queries' processor times in microseconds.
-    pub(super) fn p50(&self) -> f64 {
+    pub(crate) fn p50(&self) -> f64 {
         median(&self.cpu_us)
     }
 
     /// Opening and the first query in microseconds on the clock.
-    pub(super) fn first(&self) -> Option<f64> {
+    pub(crate) fn first(&self) -> Option<f64> {
         self.first_us
     }
 
     /// The same on the processor.
-    pub(super) fn first_cpu(&self) -> Option<f64> {
+    pub(crate) fn first_cpu(&self) -> Option<f64> {
         self.first_cpu_us
     }
 
-    pub(super) fn p99(&self) -> f64 {
+    pub(crate) fn p99(&self) -> f64 {
         percentile(&self.cpu_us, 0.99)
     }
 
     /// The middle of the queries' times on the clock in microseconds.
-    pub(super) fn wall_p50(&self) -> f64 {
+    pub(crate) fn wall_p50(&self) -> f64 {
         median(&self.wall_us)
     }
 }
 
 impl Peers {
     /// No peers were asked for.
-    pub(super) const fn none() -> Self {
+    pub(crate) const fn none() -> Self {
         Self { folder: None, failed: RefCell::new(Vec::new()) }
     }
 
     /// Makes the environment, or takes the one that is there. Says what stops it; figures then come
     /// without peers.
-    pub(super) fn prepare() -> Self {
+    pub(crate) fn prepare() -> Self {
         match environment() {
             Ok(folder) => Self { folder: Some(folder), failed: RefCell::default() },
             Err(error) => {
@@ -111,7 +126,7 @@ impl Peers {
     }
 
     /// Runs a peer; `None` when there is no environment, or when the peer fails, which is said.
-    pub(super) fn run(&self, script: Script, arguments: &[&str]) -> Option<Measured> {
+    pub(crate) fn run(&self, script: Script, arguments: &[&str]) -> Option<Measured> {
         let folder = self.folder.as_ref()?;
         if self.failed.borrow().contains(&script.name) {
             return None;
@@ -130,7 +145,7 @@ impl Peers {
 }
 
 /// Runs a command that prints what it measured as a line of JSON.
-pub(super) fn measured(mut command: Command) -> Result<Measured, Box<dyn Error>> {
+pub(crate) fn measured(mut command: Command) -> Result<Measured, Box<dyn Error>> {
     let output = command.stdin(Stdio::null()).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -164,7 +179,7 @@ fn environment() -> Result<PathBuf, Box<dyn Error>> {
         command(Command::new(python(&folder)).args(pip).arg(requirements))?;
         fs::write(stamp, REQUIREMENTS)?;
     }
-    for script in [COMMON, SQLITE_VEC, FAISS, USEARCH, FTS5, LEAN_MEMORY, SQLITE_WAL] {
+    for script in SCRIPTS {
         fs::write(folder.join(script.name), script.text)?;
     }
     Ok(folder)
