@@ -6,7 +6,8 @@ use redb::{ReadTransaction, ReadableDatabase as _};
 use super::derived::{Change, Kept};
 use super::excerpt::excerpt;
 use super::filter::Filter;
-use super::index::Wanted;
+use super::index::{Index, Wanted};
+use super::links;
 use super::meaning::{Closeness, Stored};
 use super::names::{ASSISTANT, without_names};
 use super::query::Query;
@@ -136,8 +137,11 @@ pub struct Hit {
     /// How much a fact matters, 0 to 1; .5 for messages.
     pub importance: f32,
     /// What relevance is the logistic function of the sum of, in the order of
-    /// [`NAMES`](super::NAMES).
+    /// [`NAMES`](super::NAMES); all 0 for what was found by a link alone.
     pub parts: Features,
+    /// The id of the hit that is linked to this one, where that made it more relevant than it is by
+    /// itself.
+    pub through: Option<String>,
     /// The part of the text that is closest to the query, verbatim.
     pub text: String,
     /// There is more of it before `text`.
@@ -200,8 +204,13 @@ impl Store {
         self.derived.with(
             |at_once| self.snapshot_with(at_once),
             |kept, transaction| {
-                let (ranked, searched) = self.rank(kept, search, session);
-                let query = kept.index.query(search.query, search.now);
+                let index = &kept.index;
+                let query = index.query(search.query, search.now);
+                let Some(filter) = filter(index, search, session) else {
+                    return Ok(Found { hits: Vec::new(), searched: 0 });
+                };
+                let ranked = contain(|| self.rank(transaction, index, &query, &filter, search))?;
+                let searched = index.count(&filter);
                 let hits = ranked.iter().map(|one| hit(transaction, kept, one, &query));
                 let hits = contain(|| hits.collect::<Result<_, _>>())?;
                 Ok(Found { hits, searched })
@@ -221,23 +230,20 @@ impl Store {
         )
     }
 
-    /// What answers, the best first, and how many units were looked at.
-    fn rank(&self, kept: &Kept, search: &Search<'_>, session: Option<u64>) -> (Vec<Ranked>, usize) {
-        let index = &kept.index;
-        let mut filter = Filter {
-            session,
-            kinds: search.kinds.to_vec(),
-            as_of: search.as_of,
-            replaced: search.replaced,
-            ..Filter::default()
-        };
-        if search.source.is_some_and(|source| !filter.only(index, source)) {
-            return (Vec::new(), 0);
-        }
-        let query = index.query(search.query, search.now);
+    /// What answers, the best first.
+    fn rank(
+        &self,
+        transaction: &ReadTransaction,
+        index: &Index,
+        query: &Query,
+        filter: &Filter,
+        search: &Search<'_>,
+    ) -> Result<Vec<Ranked>, Fault> {
         let rank = |close: Option<&dyn Closeness>| {
-            let wanted = Wanted { query: &query, filter: &filter, close, now: search.now };
-            index.ranked(&wanted, search.k)
+            let wanted = Wanted { query, filter, close, now: search.now };
+            let mut best = index.best(&wanted, search.k);
+            links::follow(transaction, index, &wanted, &mut best, search.k)?;
+            Ok(best.mixed(search.k))
         };
         let passes = |key: UnitKey| {
             let open = filter.is_open() && !matches!(key, UnitKey::Fact { .. });
@@ -255,7 +261,7 @@ impl Store {
                 Some(rank(Some(&Stored::new(vectors, &scores))))
             })
         });
-        (by_meaning.flatten().unwrap_or_else(|| rank(None)), index.count(&filter))
+        by_meaning.flatten().unwrap_or_else(|| rank(None))
     }
 
     /// A snapshot of the records; `at_once` is called in the same moment.
@@ -273,6 +279,19 @@ impl Store {
     }
 }
 
+/// What a search looks at; `None` where nobody of the name that it wants said anything.
+fn filter(index: &Index, search: &Search<'_>, session: Option<u64>) -> Option<Filter> {
+    let mut filter = Filter {
+        session,
+        kinds: search.kinds.to_vec(),
+        as_of: search.as_of,
+        replaced: search.replaced,
+        ..Filter::default()
+    };
+    let known = search.source.is_none_or(|source| filter.only(index, source));
+    known.then_some(filter)
+}
+
 /// Units whose cosines are exact.
 const EXACT: usize = 200;
 
@@ -283,9 +302,23 @@ fn hit(
     ranked: &Ranked,
     query: &Query,
 ) -> Result<Hit, Fault> {
-    match ranked.fact {
+    let mut hit = match ranked.fact {
         Some(id) => fact_hit(transaction, kept, ranked, FactId(id), query),
         None => message_hit(transaction, kept, ranked, query),
+    }?;
+    hit.through = ranked.through.and_then(|key| public_id(kept, key));
+    Ok(hit)
+}
+
+/// The id of a unit on the wire.
+fn public_id(kept: &Kept, key: UnitKey) -> Option<String> {
+    let message = |session, turn, place: Source| {
+        kept.names.get(&session).map(|name| format!("{name}/{turn}/{}", place.as_str()))
+    };
+    match key {
+        UnitKey::Words { session, turn } => message(session, turn, Source::User),
+        UnitKey::Reply { session, turn } => message(session, turn, Source::Assistant),
+        UnitKey::Fact { id } => Some(FactId(id).to_string()),
     }
 }
 
@@ -316,7 +349,7 @@ fn message_hit(
             (ReplyRecord::view(number, turn, bytes.value())?.text, "assistant".to_owned())
         }
     };
-    let id = format!("{session}/{turn}/{}", place.as_str());
+    let id = public_id(kept, ranked.key()).ok_or_else(missing)?;
     let said = Shown { id, kind: Kind::Message, source, valid_to: None };
     Ok(said.hit(ranked, Some(session), Some(turn), text, query))
 }
@@ -372,6 +405,7 @@ impl Shown {
             recency: ranked.recency,
             importance: ranked.importance,
             parts: ranked.parts,
+            through: None,
             cut_before: part.start > 0,
             cut_after: part.end < text.len(),
             text: text.get(part).unwrap_or(text).to_owned(),

@@ -6,14 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use super::candidates::Candidates;
 use super::filter::Filter;
 use super::meaning::{Closeness, Cosines};
+use super::mix::{Best, Sorts, weigh};
 use super::names::{ASSISTANT, Names};
 use super::query::Query;
-use super::rank::{
-    UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL, WEIGHTS, WEIGHTS_WITH_VECTORS, blend, relevance,
-};
+use super::rank::{Features, UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL};
 use super::reading::Reading;
 use super::score::Scratch;
-use super::top::Top;
 use super::unit::{Ask, Ranked, Speaker, Unit};
 use crate::facts::{Fact, FactKind, FactSource};
 use crate::postings::Postings;
@@ -265,7 +263,8 @@ impl Index {
         let close = cosines.as_ref().map(|cosines| cosines as &dyn Closeness);
         let filter = Filter { session: ask.session, ..Filter::default() };
         let query = self.query(ask.query, ask.now);
-        self.ranked(&Wanted { query: &query, filter: &filter, close, now: ask.now }, ask.k)
+        let wanted = Wanted { query: &query, filter: &filter, close, now: ask.now };
+        self.best(&wanted, ask.k).mixed(ask.k)
     }
 
     /// Hands everything that could answer to `take`, each with its features unweighted (`parts`)
@@ -278,21 +277,25 @@ impl Index {
         self.candidates(&Wanted { query: &query, filter: &filter, close, now: ask.now }, take);
     }
 
-    /// The best `k` of what is wanted.
-    pub(super) fn ranked(&self, wanted: &Wanted<'_>, k: usize) -> Vec<Ranked> {
-        let (mut messages, mut facts) = (Top::new(k), Top::new(k));
+    /// The best `k` of each sort of what is wanted.
+    pub(super) fn best(&self, wanted: &Wanted<'_>, k: usize) -> Best {
+        let mut sorts = Sorts::new(k);
         let mut likely = 0.0_f32;
         self.candidates(wanted, &mut |mut unit| {
             weigh(&mut unit, wanted.close.is_some());
             likely = likely.max(unit.relevance);
-            let top = if unit.fact.is_some() { &mut facts } else { &mut messages };
-            top.offer(unit);
+            let fact = unit.fact.and_then(|id| self.fact(id));
+            sorts.offer(unit, fact.map(|fact| fact.kind));
         });
-        let least = if wanted.close.is_some() { UNLIKELY_WITH_VECTORS } else { UNLIKELY };
-        if likely < least && self.len() >= USUAL {
-            return Vec::new();
+        let least = match wanted.close {
+            _ if self.len() < USUAL => 0.0,
+            Some(_) => UNLIKELY_WITH_VECTORS,
+            None => UNLIKELY,
+        };
+        if likely < least {
+            return Best::default();
         }
-        mixed(messages.into_vec(), facts.into_vec(), k)
+        sorts.into_best(least)
     }
 
     fn candidates(&self, wanted: &Wanted<'_>, take: &mut dyn FnMut(Ranked)) {
@@ -300,24 +303,36 @@ impl Index {
         let found = Candidates::find(self, wanted, &mut scratch);
         for document in found.documents() {
             let Some(unit) = self.units.get(*document as usize) else { continue };
-            let fact = self.fact_of(unit);
-            let session = fact.map_or_else(|| self.session_of(unit), |fact| fact.session);
-            take(Ranked {
-                session: session.unwrap_or(0),
-                turn: unit.turn,
-                fact: fact.map(|fact| fact.id),
-                speaker: unit.speaker,
-                at_ms: unit.at_ms(),
-                relevance: 0.0,
-                recency: fact.and_then(|fact| recency(fact, unit, wanted.now)).unwrap_or(0.5),
-                importance: fact.map_or(0.5, |fact| fact.importance),
-                score: 0.0,
-                parts: found.features(*document, unit),
-            });
+            let parts = found.features(*document, unit);
+            take(Ranked { parts, ..self.unranked(unit, wanted.now) });
         }
         drop(found);
         scratch.clear();
         self.spare().push(scratch);
+    }
+
+    /// A unit of which nothing is known yet that has to do with a query.
+    pub(super) fn unranked(&self, unit: &Entry, now: Option<i64>) -> Ranked {
+        let fact = self.fact_of(unit);
+        let session = fact.map_or_else(|| self.session_of(unit), |fact| fact.session);
+        Ranked {
+            session: session.unwrap_or(0),
+            turn: unit.turn,
+            fact: fact.map(|fact| fact.id),
+            speaker: unit.speaker,
+            at_ms: unit.at_ms(),
+            relevance: 0.0,
+            recency: fact.and_then(|fact| recency(fact, unit, now)).unwrap_or(0.5),
+            importance: fact.map_or(0.5, |fact| fact.importance),
+            score: 0.0,
+            parts: Features::default(),
+            through: None,
+        }
+    }
+
+    /// A fact by its number.
+    pub(super) fn fact(&self, id: u64) -> Option<&FactEntry> {
+        self.by_fact.get(&id).and_then(|place| self.facts.get(*place as usize))
     }
 
     /// The fact that a unit is.
@@ -405,27 +420,6 @@ pub(super) struct Wanted<'a> {
     pub(super) now: Option<i64>,
 }
 
-/// Turns the features of a unit into its parts, its relevance and its score.
-fn weigh(unit: &mut Ranked, with_vectors: bool) {
-    let weights = if with_vectors { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
-    unit.relevance = relevance(blend(&unit.parts, weights), with_vectors);
-    unit.parts.iter_mut().zip(weights).for_each(|(part, weight)| *part *= weight);
-    unit.score = unit.relevance;
-    if unit.fact.is_some() {
-        unit.score *= 0.75 + 0.25 * unit.recency + 0.25 * unit.importance;
-    }
-}
-
-/// The best `k` of both; facts have at most half of the places as long as there are messages for
-/// the rest.
-fn mixed(messages: Vec<Ranked>, mut facts: Vec<Ranked>, k: usize) -> Vec<Ranked> {
-    facts.truncate((k / 2).max(k.saturating_sub(messages.len())));
-    let mut all = [messages, facts].concat();
-    all.sort_unstable_by(|a, b| b.cmp(a));
-    all.truncate(k);
-    all
-}
-
 /// How fresh a fact is: by half a month it is down to .6, by two months to .14.
 fn recency(fact: &FactEntry, unit: &Entry, now: Option<i64>) -> Option<f32> {
     let age = now?.saturating_sub(fact.last_access.or(unit.at_ms())?).max(0);
@@ -448,7 +442,7 @@ fn order(units: &[Entry], document: u32) -> (u64, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::{Features, Speaker};
+    use crate::search::Speaker;
 
     fn index(texts: &[&str]) -> Index {
         let mut index = Index::default();

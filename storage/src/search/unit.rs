@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
+use super::names::ASSISTANT;
 use super::rank::Features;
+use crate::vectors::UnitKey;
 
 /// Something said by one speaker.
 #[derive(Clone, Copy, Debug)]
@@ -77,8 +79,41 @@ pub struct Ranked {
     /// What it is worth: `relevance`, by which a message is ranked alone; that of a fact times
     /// .75 + .25 `recency` + .25 `importance`.
     pub score: f32,
-    /// What relevance is made of, each feature times its weight.
+    /// What relevance is made of, each feature times its weight; all 0 for what was found by a link
+    /// alone.
     pub parts: Features,
+    /// The hit through which it was found: its `relevance` is that one's, less what a link takes.
+    pub through: Option<UnitKey>,
+}
+
+impl Ranked {
+    /// What its vector would be kept under, and links lead to.
+    pub(super) fn key(&self) -> UnitKey {
+        let Self { session, turn, .. } = *self;
+        match self.fact {
+            Some(id) => UnitKey::Fact { id },
+            None if self.speaker == ASSISTANT => UnitKey::Reply { session, turn },
+            None => UnitKey::Words { session, turn },
+        }
+    }
+
+    /// The message that a fact was said in: the reply where it is the assistant's own, else the words.
+    pub(super) fn origin(&self) -> Option<UnitKey> {
+        let Self { session, turn, .. } = *self;
+        let known = self.fact.is_some() && session != 0 && turn != 0;
+        known.then_some(match self.speaker {
+            ASSISTANT => UnitKey::Reply { session, turn },
+            _ => UnitKey::Words { session, turn },
+        })
+    }
+
+    /// Its score from its relevance, which for a fact counts more or less by what else is known.
+    pub(super) fn scored(&mut self) {
+        self.score = self.relevance;
+        if self.fact.is_some() {
+            self.score *= 0.75 + 0.25 * self.recency + 0.25 * self.importance;
+        }
+    }
 }
 
 impl Eq for Ranked {}

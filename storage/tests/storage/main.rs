@@ -30,6 +30,7 @@ mod read_only;
 mod rewrite;
 mod search;
 mod search_facts;
+mod search_links;
 mod search_threads;
 mod snapshot;
 mod summaries;
