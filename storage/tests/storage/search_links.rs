@@ -33,6 +33,7 @@ fn store() -> (Store, [String; 2]) {
         finish: StoredFinish::Stop,
         at: at(MAY_8),
         receipt: b"",
+        trace: &[],
     };
     store.reply(&garden(), turn, reply).unwrap();
     let fact = |text, source| {
