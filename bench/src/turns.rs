@@ -121,6 +121,7 @@ impl Bench {
             system_prompt: config.system_prompt.value.as_str().into(),
             max_tokens: config.max_tokens.value,
             memory_tokens: config.memory_tokens.value,
+            show_time: config.show_time.value,
             sampling: config.sampling(1),
             draw_seed: false,
         };
@@ -150,9 +151,9 @@ impl Bench {
             history_fits: receipt.history_from.is_none_or(|from| from == self.from),
         };
         // What is remembered is new in every prompt; nobody types while the rest is brought in.
-        let memory = receipt.blocks.iter().filter(|block| block.name == BlockName::Memory);
-        let memory: u32 = memory.map(|block| block.tokens).sum();
-        self.known = receipt.prompt_tokens - memory + receipt.reply_tokens;
+        let volatile = [BlockName::Time, BlockName::Memory].map(|name| receipt.block(name));
+        let volatile: u32 = volatile.into_iter().flatten().map(|block| block.tokens).sum();
+        self.known = receipt.prompt_tokens - volatile + receipt.reply_tokens;
         self.from = receipt.history_from.unwrap_or(1);
         let idle = smol::block_on(self.agent.idle(&self.session)).prefilled;
         println!(

@@ -15,13 +15,15 @@
 mod fork;
 mod history;
 mod idle;
+mod prompt;
 mod recall;
 mod slot;
 mod turn;
+mod volatile;
 
 use std::sync::Arc;
 
-use garret_core::assemble::{self, AssembleError, Memory};
+use garret_core::assemble::{self, AssembleError, Counted};
 use garret_core::budget::{Budget, BudgetError};
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Sampling};
@@ -68,6 +70,8 @@ pub struct Options {
     pub sampling: Sampling,
     /// Draw a new seed for each turn.
     pub draw_seed: bool,
+    /// Tell the model the time with every message.
+    pub show_time: bool,
 }
 
 /// A model that remembers.
@@ -75,6 +79,7 @@ pub struct Agent<M, E> {
     parts: Parts<M, E>,
     options: Options,
     budget: Budget,
+    system: Instructions,
     counts: Counts,
     /// A prompt, or a companion's, which may be as long as the window.
     tokens: Vec<Token>,
@@ -101,8 +106,8 @@ where
             None => budget,
         };
         let tokens = vec![Token(0); budget.n_ctx as usize];
-        let counts = Counts::default();
-        let mut agent = Self { parts, options, budget, counts, tokens, unsettled: None };
+        let (counts, system) = (Counts::default(), Instructions::default());
+        let mut agent = Self { parts, options, budget, system, counts, tokens, unsettled: None };
         agent.rehearse()?;
         Ok(agent)
     }
@@ -138,27 +143,28 @@ where
 
     /// Assembles the shortest prompt there is, to find out now what would fail at every turn.
     fn rehearse(&mut self) -> Result<(), AgentError> {
+        let encoder = &mut self.parts.encoder;
+        let text = &*self.options.system_prompt;
+        let system = Counted::new(encoder, text).map_err(AssembleError::from)?;
+        self.system = Instructions { text: text.into(), tokens: system.tokens };
         let message = Shown::whole("Hello");
-        let input = assemble::Input {
-            system: &self.options.system_prompt,
-            history: &[],
-            older: 0,
-            keep_from: None,
-            memory: Memory::default(),
-            message: &message,
-        };
+        let input = assemble::Input { system, ..assemble::Input::new(&message) };
         let mut messages = [Message::new(Role::User, ""); 2];
         let scratch = assemble::Scratch {
             messages: &mut messages,
             ends: &mut [0; 2],
             tokens: &mut self.tokens,
         };
-        match assemble::assemble(&self.budget, &mut self.parts.encoder, &input, scratch) {
-            Ok(_) => Ok(()),
-            Err(AssembleError::Encoder(error)) => Err(AgentError::Template(Box::new(error))),
-            Err(other) => Err(AgentError::Prompt(other.to_string())),
-        }
+        assemble::assemble(&self.budget, encoder, &input, scratch)?;
+        Ok(())
     }
+}
+
+/// The beginning of every system message.
+#[derive(Clone, Debug, Default)]
+struct Instructions {
+    text: Arc<str>,
+    tokens: u32,
 }
 
 /// The receipt of the newest answered turn.
@@ -183,4 +189,13 @@ pub enum AgentError {
     /// The chat template fails.
     #[error("the model's chat template can't be used: {0}")]
     Template(Box<dyn std::error::Error>),
+}
+
+impl<E: std::error::Error + 'static> From<AssembleError<E>> for AgentError {
+    fn from(error: AssembleError<E>) -> Self {
+        match error {
+            AssembleError::Encoder(error) => Self::Template(Box::new(error)),
+            other => Self::Prompt(other.to_string()),
+        }
+    }
 }

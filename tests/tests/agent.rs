@@ -256,8 +256,8 @@ proptest! {
                     now.extend(reply);
                 } else {
                     // No later prompt has what was remembered for this one.
-                    let [system, history] = [0, 1].map(|i| receipt.blocks[i].tokens);
-                    now.truncate((system + history) as usize);
+                    let settled: u32 = receipt.blocks[..3].iter().map(|b| b.tokens).sum();
+                    now.truncate(settled as usize);
                 }
                 cached = Some((now, receipt.history_from));
             }

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock, Mutex};
 
-use garret_core::assemble::{Input, Memory, NO_REPLY, PastReply, Scratch, Turn, assemble};
+use garret_core::assemble::{Counted, Input, NO_REPLY, PastReply, Scratch, Turn, assemble};
 use garret_core::budget::Budget;
 use garret_core::prompt::{EncodeError, Message, PromptEncoder, Role};
 use garret_core::shorten::{Shown, shorten};
@@ -133,14 +133,8 @@ fn keeps_its_promises(family: &Family, talk: &Talk) -> Result<(), TestCaseError>
             Turn { seq, user, reply, cost }
         })
         .collect();
-    let input = Input {
-        system: &talk.system,
-        history: &history,
-        older: 0,
-        keep_from: None,
-        memory: Memory::default(),
-        message: &message,
-    };
+    let system = Counted::new(encoder, &talk.system).unwrap();
+    let input = Input { system, history: &history, ..Input::new(&message) };
     let mut messages = vec![Message::new(Role::User, ""); 2 * history.len() + 2];
     let mut ends = vec![0; messages.len()];
     let mut tokens = vec![Token(0); budget.prompt_limit() as usize];

@@ -1,12 +1,13 @@
 //! Slot assembly: which messages a prompt holds, within a budget, in caller-provided buffers.
 //!
-//! A prompt is the system message, whole turns of history from some turn on, and the newest
-//! message. The run that is counted is the run that is decoded: the encoder is asked for the whole
+//! A prompt is the system message (instructions, then what is tracked of the conversation), whole
+//! turns of history from some turn on, and the newest message. The run that is counted is the run that is decoded: the encoder is asked for the whole
 //! prompt, and while that doesn't fit, the oldest turns leave. They leave in bulk, so that the
 //! prefix then stays the same for many turns and the KV cache stays useful.
 //!
-//! What is remembered from elsewhere stands in the newest message, before the user's words, and in no
-//! later prompt: history has the user's words alone, so that its prefix stays the same.
+//! What only this turn needs (the time, what is remembered from elsewhere) stands in the newest
+//! message, before the user's words, and in no later prompt: history has the user's words alone, so
+//! that its prefix stays the same.
 //!
 //! Guarantees, for every input: tokens of the prompt + reply reserve + companion reserve <= n_ctx;
 //! the system message and the newest message are always there; turns are whole; history begins with
@@ -45,8 +46,11 @@ pub struct PastReply<'a> {
 /// What a prompt is made of.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// The system message; empty for none.
-    pub system: &'a str,
+    /// Instructions: the beginning of the system message; empty for none.
+    pub system: Counted<'a>,
+    /// What is tracked of the conversation: the rest of the system message, with whatever sets it
+    /// off; empty for none. The caller sees to it that it has at most [`Budget::tracked`] tokens.
+    pub tracked: Counted<'a>,
     /// Earlier turns, oldest first.
     pub history: &'a [Turn<'a>],
     /// Turns before those, which the caller knows not to fit; they count as left out.
@@ -54,20 +58,73 @@ pub struct Input<'a> {
     /// Oldest turn of the previous prompt of this conversation: history starts there again, so that
     /// its prefix is stable, until the window is full. `None` considers every turn.
     pub keep_from: Option<TurnSeq>,
-    /// What is remembered from elsewhere; stands before the newest message's own text.
-    pub memory: Memory<'a>,
+    /// What only this turn needs; stands before the newest message's own text.
+    pub volatile: Volatile<'a>,
     /// The newest message.
     pub message: &'a Shown<'a>,
+    /// What the caller left out, for the receipt: of each kind at most one, and none of those that
+    /// assembly itself counts.
+    pub omitted: &'a [Omission],
+}
+
+impl<'a> Input<'a> {
+    /// A message and nothing else.
+    pub const fn new(message: &'a Shown<'a>) -> Self {
+        Self {
+            system: Counted { text: "", tokens: 0 },
+            tracked: Counted { text: "", tokens: 0 },
+            history: &[],
+            older: 0,
+            keep_from: None,
+            volatile: Volatile { text: "", parts: &[] },
+            message,
+            omitted: &[],
+        }
+    }
+}
+
+/// A text and what it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// Its tokens by itself, as [`PromptEncoder::count`] gives them.
+    pub tokens: u32,
+}
+
+impl<'a> Counted<'a> {
+    /// Counts `text`.
+    ///
+    /// # Errors
+    /// Those of the encoder.
+    pub fn new<E: PromptEncoder>(
+        encoder: &mut E,
+        text: &'a str,
+    ) -> Result<Self, EncodeError<E::Error>> {
+        let count = encoder.count(&Content::from(text), usize::MAX)?;
+        Ok(Self { text, tokens: tokens(count) })
+    }
 }
 
 /// A block of text that a turn needs and later ones don't.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Memory<'a> {
+pub struct Volatile<'a> {
     /// The block, with whatever sets it off from the text that follows; empty for none. The caller
-    /// sees to it that it has at most [`Budget::memory`] tokens.
+    /// sees to it that it has at most [`Budget::volatile`] and [`Budget::memory`] tokens together.
     pub text: &'a str,
-    /// How much was found that isn't in it; it counts as left out.
-    pub left_out: u64,
+    /// What it is made of, in order.
+    pub parts: &'a [Part],
+}
+
+/// A part of a volatile block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which one.
+    pub name: BlockName,
+    /// Its tokens by itself.
+    pub tokens: u32,
+    /// Most tokens it could have had.
+    pub ceiling: u32,
 }
 
 /// Buffers for [`assemble`]. `messages` and `ends` need two entries for each turn of history and
@@ -107,14 +164,17 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
     if tokens.len() < limit || room < 2 {
         return Err(AssembleError::Scratch);
     }
-    check_system(budget, encoder, input.system)?;
+    let ceiling = budget.system_text();
+    if input.system.tokens > ceiling {
+        return Err(AssembleError::SystemTooLong { ceiling });
+    }
     let mut fixed = Draft { messages, ends, run: TokenBuf::new(first(tokens, limit)) };
-    let mut length = |memory| {
-        let account = fixed.fill(encoder, &Input { memory, ..*input }, &[]);
+    let mut length = |volatile| {
+        let account = fixed.fill(encoder, &Input { volatile, ..*input }, &[]);
         account.map(|account| account.total).map_err(|error| too_long(error, limit))
     };
-    let plain = length(Memory::default())?;
-    let fixed = if input.memory.text.is_empty() { plain } else { length(input.memory)? };
+    let plain = length(Volatile::default())?;
+    let fixed = if input.volatile.text.is_empty() { plain } else { length(input.volatile)? };
     let pool = limit.saturating_sub(fixed);
     let mut history = start(input, pool, room.saturating_sub(2) / 2);
     let account = loop {
@@ -125,8 +185,8 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
             Err(error) => return Err(too_long(error, limit)),
         }
     };
-    let memory = fixed.saturating_sub(plain);
-    let receipt = receipt(budget, input, history, &Account { memory, ..account });
+    let volatile = fixed.saturating_sub(plain);
+    let receipt = receipt(budget, input, history, &Account { volatile, ..account });
     Ok(Slot { tokens: first(tokens, account.total), receipt })
 }
 
@@ -227,6 +287,15 @@ pub enum AssembleError<E> {
     Encoder(E),
 }
 
+impl<E> From<EncodeError<E>> for AssembleError<E> {
+    fn from(error: EncodeError<E>) -> Self {
+        match error {
+            EncodeError::Full => Self::Scratch,
+            EncodeError::Encoder(error) => Self::Encoder(error),
+        }
+    }
+}
+
 /// The reply that stands in a prompt for one that was never given: templates want roles to
 /// alternate, and an empty reply would teach the model to say nothing.
 pub const NO_REPLY: &str = "(This message was not answered: the answer was interrupted.)";
@@ -238,12 +307,12 @@ struct Draft<'d, 'a> {
     run: TokenBuf<'d>,
 }
 
-/// Lengths in tokens: of the run up to the end of the system message, of history, of what memory adds
-/// to the newest message, and of all.
+/// Lengths in tokens: of the run up to the end of the system message, of history, of what the
+/// volatile block adds to the newest message, and of all.
 struct Account {
     system: usize,
     history: usize,
-    memory: usize,
+    volatile: usize,
     total: usize,
 }
 
@@ -254,8 +323,9 @@ impl<'a> Draft<'_, 'a> {
         input: &Input<'a>,
         history: &'a [Turn<'a>],
     ) -> Result<Account, EncodeError<E::Error>> {
-        let system = (!input.system.is_empty()).then(|| Message::new(Role::System, input.system));
-        let message = Message::new(Role::User, input.message.content_after(input.memory.text));
+        let system = Content::from_parts([input.system.text, input.tracked.text, "", ""]);
+        let system = (!system.is_empty()).then(|| Message::new(Role::System, system));
+        let message = Message::new(Role::User, input.message.content_after(input.volatile.text));
         let all = system.into_iter().chain(history.iter().flat_map(pair)).chain([message]);
         let mut count = 0_usize;
         for (slot, message) in self.messages.iter_mut().zip(all) {
@@ -274,7 +344,7 @@ impl<'a> Draft<'_, 'a> {
         Ok(Account {
             system,
             history: before_message.saturating_sub(system),
-            memory: 0,
+            volatile: 0,
             total: self.run.len(),
         })
     }
@@ -287,20 +357,6 @@ fn pair<'a>(turn: &'a Turn<'a>) -> [Message<'a>; 2] {
     let reply = turn.reply.filter(|reply| !reply.text.trim().is_empty()).unwrap_or(none);
     let content = Content::from(reply.text);
     [user, Message { role: Role::Assistant, content, tokens: reply.tokens }]
-}
-
-fn check_system<E: PromptEncoder>(
-    budget: &Budget,
-    encoder: &mut E,
-    system: &str,
-) -> Result<(), AssembleError<E::Error>> {
-    let ceiling = budget.system_text();
-    let limit = usize::try_from(ceiling).unwrap_or(usize::MAX);
-    match encoder.count(&Content::from(system), limit) {
-        Ok(tokens) if tokens <= limit => Ok(()),
-        Ok(_) | Err(EncodeError::Full) => Err(AssembleError::SystemTooLong { ceiling }),
-        Err(EncodeError::Encoder(error)) => Err(AssembleError::Encoder(error)),
-    }
 }
 
 /// The turns to begin with: from `keep_from` on if they fit into `pool` tokens, else the newest
@@ -349,8 +405,6 @@ fn fewer<'a>(turns: &'a [Turn<'a>]) -> &'a [Turn<'a>] {
 
 fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &Account) -> Receipt {
     let others = account.total.saturating_sub(account.history);
-    let message = others.saturating_sub(account.system).saturating_sub(account.memory);
-    let block = |name, used: usize, ceiling| Block { name, tokens: tokens(used), ceiling };
     let mut receipt = Receipt {
         n_ctx: budget.n_ctx,
         prompt_tokens: tokens(account.total),
@@ -363,30 +417,47 @@ fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &A
         blocks: heapless::Vec::new(),
         omitted: heapless::Vec::new(),
     };
+    let system = tokens(account.system);
+    let tracked = input.tracked.tokens.min(system);
     let rest = budget.prompt_limit().saturating_sub(tokens(others));
-    for part in [
-        block(BlockName::System, account.system, budget.system),
-        block(BlockName::History, account.history, rest),
-        block(BlockName::Memory, account.memory, budget.memory),
-        block(BlockName::Message, message, budget.message),
-    ] {
-        // Four parts, room for four.
+    let message = others.saturating_sub(account.system).saturating_sub(account.volatile);
+    let block = |name, tokens, ceiling| Block { name, tokens, ceiling };
+    let parts = volatile(input.volatile.parts, tokens(account.volatile));
+    let front = [
+        block(BlockName::System, system.saturating_sub(tracked), budget.system),
+        block(BlockName::Tracked, tracked, budget.tracked),
+        block(BlockName::History, tokens(account.history), rest),
+    ];
+    let back = block(BlockName::Message, tokens(message), budget.message);
+    for part in front.into_iter().chain(parts).chain([back]) {
+        // One of each name, and room for as many.
         let _ = receipt.blocks.push(part);
     }
     let dropped = input.history.len().saturating_sub(history.len());
     let middles = history.iter().fold(0_usize, |sum, t| sum.saturating_add(t.user.left_out()));
-    for (what, count) in [
+    let own = [
         (Omitted::OldTurns, input.older.saturating_add(wide(dropped))),
         (Omitted::HistoryMiddle, wide(middles)),
         (Omitted::MessageMiddle, wide(input.message.left_out())),
-        (Omitted::Found, input.memory.left_out),
-    ] {
-        if count > 0 {
-            // Four kinds, room for four.
-            let _ = receipt.omitted.push(Omission { what, count });
-        }
+    ];
+    let own = own.map(|(what, count)| Omission { what, count });
+    for omission in own.iter().chain(input.omitted).filter(|omission| omission.count > 0) {
+        // One of each kind, and room for as many.
+        let _ = receipt.omitted.push(*omission);
     }
     receipt
+}
+
+/// The blocks of a volatile block of `total` tokens. Texts counted apart can differ by a few tokens
+/// from what they are together; the last part that isn't empty has the difference.
+fn volatile(parts: &[Part], total: u32) -> impl Iterator<Item = Block> + '_ {
+    let last = parts.iter().rposition(|part| part.tokens > 0);
+    let mut left = total;
+    parts.iter().enumerate().map(move |(i, part)| {
+        let tokens = if last == Some(i) { left } else { part.tokens.min(left) };
+        left = left.saturating_sub(tokens);
+        Block { name: part.name, tokens, ceiling: part.ceiling }
+    })
 }
 
 fn too_long<E>(error: EncodeError<E>, limit: usize) -> AssembleError<E> {

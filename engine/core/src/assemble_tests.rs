@@ -34,6 +34,19 @@ fn remembering(
     message: &str,
     keep_from: Option<TurnSeq>,
 ) -> Result<Seen, AssembleError<core::convert::Infallible>> {
+    let parts = [part(BlockName::Memory, memory)];
+    let volatile = Volatile { text: memory, parts: &parts };
+    given(window, [system, ""], turns, volatile, message, keep_from)
+}
+
+fn given(
+    window: u32,
+    [system, tracked]: [&str; 2],
+    turns: &[(String, Option<String>)],
+    volatile: Volatile<'_>,
+    message: &str,
+    keep_from: Option<TurnSeq>,
+) -> Result<Seen, AssembleError<core::convert::Infallible>> {
     let budget = Budget::for_window(window).unwrap();
     let limit = budget.message_text() as usize;
     let users: Vec<_> =
@@ -50,8 +63,9 @@ fn remembering(
         })
         .collect();
     let message = shorten(&mut ByteEncoder, message, limit).unwrap();
-    let memory = Memory { text: memory, left_out: 0 };
-    let input = Input { system, history: &history, older: 0, keep_from, memory, message: &message };
+    let [system, tracked] = [system, tracked].map(counted);
+    let shown = input(system.text, &history, &message);
+    let input = Input { tracked, keep_from, volatile, ..shown };
     let mut messages = vec![Message::new(Role::User, ""); 2 * turns.len() + 2];
     let mut ends = vec![0; messages.len()];
     let mut tokens = vec![Token(0); budget.prompt_limit() as usize];
@@ -66,7 +80,21 @@ fn remembering(
 }
 
 fn input<'a>(system: &'a str, history: &'a [Turn<'a>], message: &'a Shown<'a>) -> Input<'a> {
-    Input { system, history, older: 0, keep_from: None, memory: Memory::default(), message }
+    Input { system: counted(system), history, ..Input::new(message) }
+}
+
+fn counted(text: &str) -> Counted<'_> {
+    Counted::new(&mut ByteEncoder, text).unwrap()
+}
+
+fn part(name: BlockName, text: &str) -> Part {
+    Part { name, tokens: text.len() as u32, ceiling: 192 }
+}
+
+impl Seen {
+    fn block(&self, name: BlockName) -> Block {
+        *self.receipt.block(name).unwrap()
+    }
 }
 
 fn decode(tokens: &[Token]) -> Vec<(i32, String)> {
@@ -123,7 +151,8 @@ fn the_newest_turn_stays_whenever_it_fits() {
     let turns = talk(4, 500);
     let seen = see(2_048, "s", &turns, &"m".repeat(250), Some(1)).unwrap();
     assert_eq!(seen.receipt.history_from, Some(4));
-    assert!(seen.receipt.blocks[1].tokens * 8 > seen.receipt.blocks[1].ceiling * 5);
+    let history = seen.block(BlockName::History);
+    assert!(history.tokens * 8 > history.ceiling * 5);
 }
 
 /// Costs that are a little too low must not make history give way one turn at a time.
@@ -168,13 +197,13 @@ fn wrong_costs_only_cost_time() {
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
     let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
     assert!(slot.tokens.len() <= budget.prompt_limit() as usize);
-    assert!(slot.receipt.blocks[1].tokens > 0);
+    assert!(slot.receipt.block(BlockName::History).unwrap().tokens > 0);
 }
 
 #[test]
 fn a_long_system_prompt_is_refused_not_cut() {
-    let refused = see(2_048, &"s".repeat(385), &[], "hello", None);
-    assert_eq!(refused.err(), Some(AssembleError::SystemTooLong { ceiling: 384 }));
+    let refused = see(2_048, &"s".repeat(257), &[], "hello", None);
+    assert_eq!(refused.err(), Some(AssembleError::SystemTooLong { ceiling: 256 }));
 }
 
 #[test]
@@ -202,11 +231,12 @@ fn memory_stands_before_the_words_and_history_gives_way_to_it() {
     let memory = "m".repeat(190);
     let seen = remembering(2_048, "s", &talk(1, 20), &memory, "hello", None).unwrap();
     assert_eq!(seen.messages[3].1, memory.clone() + "hello");
-    let [_, history, block, message] = [0, 1, 2, 3].map(|i| seen.receipt.blocks[i]);
-    assert_eq!((block.name, block.tokens, block.ceiling), (BlockName::Memory, 190, 192));
+    let [history, block, message] =
+        [BlockName::History, BlockName::Memory, BlockName::Message].map(|name| seen.block(name));
+    assert_eq!((block.tokens, block.ceiling), (190, 192));
     assert_eq!(message.tokens, "hello".len() as u32 + 4);
     let without = see(2_048, "s", &talk(1, 20), "hello", None).unwrap();
-    assert_eq!(without.receipt.blocks[1].ceiling - history.ceiling, 190);
+    assert_eq!(without.block(BlockName::History).ceiling - history.ceiling, 190);
     let turns = talk(4, 160);
     let (with, without) = (
         remembering(2_048, "s", &turns, &memory, "hello", Some(1)).unwrap().receipt,
@@ -227,36 +257,47 @@ fn a_settled_conversation_is_how_the_next_prompt_begins() {
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
     let settled = settled(&mut ByteEncoder, "s", &history, scratch).unwrap().to_vec();
     let message = Shown::whole("hello");
-    let memory = Memory { text: "m", left_out: 3 };
-    let input = Input { memory, ..input("s", &history, &message) };
+    let volatile = Volatile { text: "m", parts: &[part(BlockName::Memory, "m")] };
+    let omitted = [Omission { what: Omitted::Found, count: 3 }];
+    let input = Input { volatile, omitted: &omitted, ..input("s", &history, &message) };
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
     let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
     assert_eq!(slot.tokens[..settled.len()], settled);
-    let before = slot.receipt.blocks[0].tokens + slot.receipt.blocks[1].tokens;
+    let before: u32 = slot.receipt.blocks[..3].iter().map(|block| block.tokens).sum();
     assert_eq!(settled.len() as u32, before);
-    assert_eq!(slot.receipt.omitted[0], Omission { what: Omitted::Found, count: 3 });
+    assert_eq!(slot.receipt.omitted[..], omitted);
 }
 
 proptest! {
     #[test]
     fn every_prompt_keeps_the_guarantees(
         window in 2_048_u32..9_000,
-        system in "[a-z ]{0,300}",
+        system in "[a-z ]{0,256}",
+        tracked in "|[a-z ]{1,128}",
         turns in prop::collection::vec(("\\PC{0,300}", prop::option::of("\\PC{0,300}")), 0..60),
-        memory in "|[a-z ]{1,150}",
+        volatile in ("|[a-z ]{1,40}", "|[a-z ]{1,20}", "|[a-z ]{1,150}", "|[a-z ]{1,20}"),
         message in "\\PC{0,80}|[a-z]{2000,4000}",
         keep_from in prop::option::of(0_u64..70),
     ) {
-        let seen = remembering(window, &system, &turns, &memory, &message, keep_from).unwrap();
-        let system_shown = usize::from(!system.is_empty());
+        let names = [BlockName::Time, BlockName::Pinned, BlockName::Memory, BlockName::Fill];
+        let texts = [&volatile.0, &volatile.1, &volatile.2, &volatile.3];
+        let parts = [0, 1, 2, 3].map(|i| part(names[i], texts[i]));
+        let volatile: String = texts.map(String::as_str).concat();
+        let block = Volatile { text: &volatile, parts: &parts };
+        let seen = given(window, [&system, &tracked], &turns, block, &message, keep_from).unwrap();
+        let whole = system.clone() + &tracked;
+        let system_shown = usize::from(!whole.is_empty());
         if system_shown == 1 {
-            prop_assert_eq!(&seen.messages[0], &(2_000, system));
+            prop_assert_eq!(&seen.messages[0], &(2_000, whole));
+            prop_assert_eq!(seen.block(BlockName::Tracked).tokens as usize, tracked.len());
         }
         let (last, before) = seen.messages.split_last().unwrap();
         prop_assert_eq!(last.0, 2_001);
-        prop_assert_eq!(seen.receipt.blocks[2].tokens as usize, memory.len());
-        prop_assert!(last.1.starts_with(&memory));
-        let last = &last.1[memory.len()..];
+        for (name, text) in names.iter().zip(texts) {
+            prop_assert_eq!(seen.block(*name).tokens as usize, text.len());
+        }
+        prop_assert!(last.1.starts_with(&volatile));
+        let last = &last.1[volatile.len()..];
         match Budget::for_window(window).unwrap().message_text() as usize {
             limit if message.len() <= limit => prop_assert_eq!(last, &message),
             limit => {
@@ -279,7 +320,7 @@ proptest! {
         let kept_from = keep_from.map_or(0, |seq| seq.saturating_sub(1) as usize);
         let considered = turns.len().saturating_sub(kept_from);
         if shown < considered {
-            let [_, used, _] = [0, 1, 2].map(|i| seen.receipt.blocks[i]);
+            let used = seen.block(BlockName::History);
             let (user, reply) = &turns[turns.len() - shown - 1];
             let next = user.len() + reply_bytes(reply) + 6;
             if shown == 0 {
@@ -291,7 +332,7 @@ proptest! {
         for (pair, (user, reply)) in
             history.chunks(2).zip(&turns[turns.len() - shown..])
         {
-            if user.len() <= 384 {
+            if user.len() <= 320 {
                 prop_assert_eq!(&pair[0].1, user);
             }
             let said = reply.as_deref().filter(|text| !text.trim().is_empty());

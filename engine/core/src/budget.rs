@@ -18,12 +18,18 @@
 pub struct Budget {
     /// The whole window.
     pub n_ctx: u32,
-    /// Most that the system message may take.
+    /// Most that instructions may take in the system message.
     pub system: u32,
+    /// Most that what is tracked of the conversation may take there: pinned facts, what the user is
+    /// like, highlights of earlier turns.
+    pub tracked: u32,
     /// Most that the newest message may take; a longer one is shown in part.
     pub message: u32,
     /// Most that what is remembered from elsewhere may take beside the newest message.
     pub memory: u32,
+    /// Most that the rest of what only one turn needs may take there: the time, newly pinned facts,
+    /// what was worked out beforehand.
+    pub volatile: u32,
     /// What history gets when every other block is at its ceiling.
     pub history_floor: u32,
     /// Kept free for the reply, which therefore has at most this many tokens.
@@ -50,7 +56,9 @@ impl Budget {
             n_ctx,
             system: between(|b| b.system),
             message: between(|b| b.message),
+            tracked: between(|b| b.tracked),
             memory: between(|b| b.memory),
+            volatile: between(|b| b.volatile),
             history_floor: 0,
             reply_reserve: between(|b| b.reply_reserve),
             companion_reserve: between(|b| b.companion_reserve),
@@ -97,20 +105,36 @@ impl Budget {
         self.message.saturating_sub(SCAFFOLD)
     }
 
-    /// Most tokens of text, without the template's scaffolding, that the system message may have.
+    /// Most tokens of text, without the template's scaffolding, that instructions may have.
     pub const fn system_text(&self) -> u32 {
         self.system.saturating_sub(SCAFFOLD)
     }
 
+    /// What is kept of [`Budget::tracked`] for what the user is like, if so much is known.
+    pub const fn persona_share(&self) -> u32 {
+        self.tracked / 6
+    }
+
+    /// What is kept of [`Budget::tracked`] for highlights of earlier turns, if there are as many.
+    pub const fn highlights_share(&self) -> u32 {
+        self.tracked / 3
+    }
+
     const fn with_rest_to_history(self) -> Self {
-        let taken = self.system.saturating_add(self.message).saturating_add(self.memory);
-        Self { history_floor: self.prompt_limit().saturating_sub(taken), ..self }
+        Self { history_floor: self.prompt_limit().saturating_sub(self.beside_history()), ..self }
+    }
+
+    /// What the other blocks of the prompt take when each is at its ceiling.
+    const fn beside_history(&self) -> u32 {
+        self.system
+            .saturating_add(self.tracked)
+            .saturating_add(self.message)
+            .saturating_add(self.memory)
+            .saturating_add(self.volatile)
     }
 
     const fn sum(&self) -> u32 {
-        self.system
-            .saturating_add(self.message)
-            .saturating_add(self.memory)
+        self.beside_history()
             .saturating_add(self.history_floor)
             .saturating_add(self.reply_reserve)
             .saturating_add(self.companion_reserve)
@@ -186,37 +210,45 @@ const SCAFFOLD: u32 = 64;
 const PROFILES: [Budget; 4] = [
     Budget {
         n_ctx: 2_048,
-        system: 448,
-        message: 448,
+        system: 320,
+        tracked: 128,
+        message: 384,
         memory: 192,
+        volatile: 64,
         history_floor: 320,
         reply_reserve: 512,
         companion_reserve: 128,
     },
     Budget {
         n_ctx: 8_192,
-        system: 1_536,
-        message: 2_560,
+        system: 1_024,
+        tracked: 768,
+        message: 2_048,
         memory: 1_024,
+        volatile: 256,
         history_floor: 1_536,
         reply_reserve: 1_024,
         companion_reserve: 512,
     },
     Budget {
         n_ctx: 16_384,
-        system: 2_560,
-        message: 5_120,
+        system: 1_536,
+        tracked: 1_536,
+        message: 4_608,
         memory: 1_536,
-        history_floor: 4_096,
+        volatile: 512,
+        history_floor: 3_584,
         reply_reserve: 2_048,
         companion_reserve: 1_024,
     },
     Budget {
         n_ctx: 32_768,
-        system: 4_096,
-        message: 10_240,
+        system: 2_560,
+        tracked: 3_072,
+        message: 9_216,
         memory: 2_048,
-        history_floor: 10_240,
+        volatile: 768,
+        history_floor: 8_960,
         reply_reserve: 4_096,
         companion_reserve: 2_048,
     },
@@ -228,6 +260,8 @@ const _: () = {
     assert!(k8.n_ctx > k2.n_ctx && k8.sum() == k8.n_ctx);
     assert!(k16.n_ctx > k8.n_ctx && k16.sum() == k16.n_ctx);
     assert!(k32.n_ctx > k16.n_ctx && k32.sum() == k32.n_ctx);
+    let shares = k2.persona_share().saturating_add(k2.highlights_share());
+    assert!(k2.persona_share() > 0 && shares < k2.tracked);
 };
 
 #[cfg(test)]
@@ -262,7 +296,8 @@ mod tests {
                 (Budget::for_window(n_ctx).unwrap(), Budget::for_window(n_ctx + more).unwrap());
             prop_assert!(small.system <= large.system && small.message <= large.message);
             prop_assert!(small.reply_reserve <= large.reply_reserve);
-            prop_assert!(small.memory <= large.memory);
+            prop_assert!(small.memory <= large.memory && small.volatile <= large.volatile);
+            prop_assert!(small.tracked <= large.tracked);
         }
 
         #[test]

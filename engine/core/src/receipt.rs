@@ -27,9 +27,29 @@ pub struct Receipt {
     /// Oldest earlier turn in the prompt; `None` when there is none.
     pub history_from: Option<TurnSeq>,
     /// The parts of the prompt in order.
-    pub blocks: Vec<Block, 4>,
+    pub blocks: Vec<Block, 9>,
     /// What the prompt doesn't show.
-    pub omitted: Vec<Omission, 4>,
+    pub omitted: Vec<Omission, 6>,
+}
+
+impl Receipt {
+    /// The block of this name, if the prompt has one.
+    pub fn block(&self, name: BlockName) -> Option<&Block> {
+        self.blocks.iter().find(|block| block.name == name)
+    }
+
+    /// How much is left out of this kind.
+    pub fn left_out(&self, what: Omitted) -> u64 {
+        let found = self.omitted.iter().find(|omission| omission.what == what);
+        found.map_or(0, |omission| omission.count)
+    }
+
+    /// How full the prompt is, in whole percent of all it may have.
+    pub fn fill_percent(&self) -> u32 {
+        let reserved = self.reply_reserve.saturating_add(self.companion_reserve);
+        let limit = self.n_ctx.saturating_sub(reserved);
+        self.prompt_tokens.saturating_mul(100).checked_div(limit).unwrap_or(100)
+    }
 }
 
 /// One part of a prompt.
@@ -47,12 +67,22 @@ pub struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BlockName {
-    /// The system message.
+    /// Instructions, at the beginning of the system message.
     System,
+    /// What is tracked of the conversation, in the rest of the system message.
+    Tracked,
     /// Earlier turns.
     History,
-    /// What is remembered from elsewhere, in the newest message before the user's words.
+    /// The time. This and what follows stands in the newest message before the user's words.
+    Time,
+    /// What was pinned, or ceased to hold, since the system message was made.
+    Pinned,
+    /// What was worked out about the turn before it came.
+    Carry,
+    /// What is remembered from elsewhere.
     Memory,
+    /// How full the prompt is.
+    Fill,
     /// The newest message and the opening of the reply.
     Message,
 }
@@ -62,8 +92,13 @@ impl BlockName {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
+            Self::Tracked => "tracked",
             Self::History => "history",
+            Self::Time => "time",
+            Self::Pinned => "pinned",
+            Self::Carry => "carry",
             Self::Memory => "memory",
+            Self::Fill => "fill",
             Self::Message => "message",
         }
     }
@@ -90,6 +125,10 @@ pub enum Omitted {
     HistoryMiddle,
     /// Messages that were found in memory.
     Found,
+    /// Pinned facts.
+    Pins,
+    /// Summaries of earlier turns.
+    Summaries,
 }
 
 impl Omitted {
@@ -100,6 +139,8 @@ impl Omitted {
             Self::MessageMiddle => "characters of the message",
             Self::HistoryMiddle => "characters of earlier messages",
             Self::Found => "messages found in memory",
+            Self::Pins => "pinned facts",
+            Self::Summaries => "summaries",
         }
     }
 
@@ -114,6 +155,10 @@ impl Omitted {
                 "messages longer than their ceiling: head and tail are shown, they are stored whole"
             }
             Self::Found => "those that fit into the share of memory are shown, the best first",
+            Self::Pins => {
+                "what the user pinned goes first, then what matters most; they are stored"
+            }
+            Self::Summaries => "those of the newest turns go first; they are stored",
         }
     }
 }

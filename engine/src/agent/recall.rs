@@ -49,6 +49,11 @@ pub(super) struct Block {
     pub(super) left_out: u64,
 }
 
+impl Block {
+    /// Nothing.
+    pub(super) const EMPTY: Self = Self { text: String::new(), ids: Vec::new(), left_out: 0 };
+}
+
 impl<'a> Recall<'a> {
     pub(super) fn new(
         store: &'a Store,

@@ -15,6 +15,6 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// # Errors
     /// When the store can't be read.
     pub fn system(&self, _session: &SessionId) -> Result<Arc<str>, ReadError> {
-        Ok(Arc::clone(&self.options.system_prompt))
+        Ok(Arc::clone(&self.system.text))
     }
 }

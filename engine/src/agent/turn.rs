@@ -1,13 +1,10 @@
 //! One turn, from the user's words to a durable reply.
 
-use garret_core::assemble::{self, Input, Memory, Scratch};
-use garret_core::budget::Budget;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
-use garret_core::prompt::{Message, PromptEncoder, Role};
-use garret_core::receipt::{Omission, Omitted, Receipt};
-use garret_core::shorten::{Shown, shorten};
-use garret_core::time::Confidence;
+use garret_core::prompt::PromptEncoder;
+use garret_core::receipt::Receipt;
+use garret_core::shorten::shorten;
 use garret_core::token::Token;
 use garret_core::utf8::Utf8Stream;
 use garret_storage::{NewReply, ReadError, StoredFinish, WriteError};
@@ -15,8 +12,7 @@ use smol::channel::Receiver;
 use smol::future::{or, poll_fn};
 
 use super::Agent;
-use super::history::Limits;
-use super::recall::{Asking, Recall};
+use super::prompt::Prompt;
 use crate::receipt::StoredReceipt;
 
 /// A turn that was answered.
@@ -105,8 +101,9 @@ where
         let message = message.map_err(|error| TurnError::NotShowable(error.to_string()))?;
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
-        let Prompt { receipt, length, memory } = self.prompt(session, turn, text, &message)?;
-        let mut draft = Draft::new(receipt, memory);
+        let prompt = self.prompt(session, turn, text, &message)?;
+        let (length, volatile) = (prompt.length, prompt.is_volatile());
+        let mut draft = Draft::new(prompt);
         let run = self.generate(length, &mut draft, stop, on_text).await;
         let finish = match &run {
             Ok(finish) => stored(*finish),
@@ -115,63 +112,13 @@ where
         if run.is_ok() || !draft.tokens.is_empty() {
             self.keep(session, turn, &draft, finish)?;
         }
-        if !draft.memory.is_empty() {
+        if volatile {
             self.unsettled = Some(session.clone());
         }
         let Draft { receipt, text: reply, memory, .. } = draft;
         match run {
             Ok(finish) => Ok(Outcome { turn, reply, finish, receipt, memory }),
             Err(source) => Err(TurnError::Model { turn, source: Box::new(source) }),
-        }
-    }
-
-    /// Assembles the prompt of an accepted turn into `self.tokens`.
-    fn prompt(
-        &mut self,
-        session: &SessionId,
-        turn: TurnSeq,
-        text: &str,
-        message: &Shown<'_>,
-    ) -> Result<Prompt, TurnError> {
-        let unreadable = |source| TurnError::History { turn, source };
-        let keep_from = self.last_receipt(session).map_err(unreadable)?.and_then(|last| {
-            let same = last.receipt.report.n_ctx == self.budget.n_ctx
-                && last.receipt.report.reply_reserve == self.budget.reply_reserve;
-            last.receipt.history_from.filter(|_| same)
-        });
-        let system = self.system(session).map_err(unreadable)?;
-        self.counts.turn_to(session);
-        let limits = self.limits();
-        // No turn costs less than its scaffolding, so no more than this many can fit.
-        let most = u64::from(self.budget.n_ctx) / FEWEST_TOKENS_A_TURN;
-        let from = keep_from.unwrap_or(1).max(turn.saturating_sub(most)).max(1);
-        let now = self.parts.clock.wall();
-        let now = (now.confidence != Confidence::Wrong).then_some(now.unix_ms);
-        let (encoder, counts, store) =
-            (&mut self.parts.encoder, &mut self.counts, &self.parts.store);
-        let embedder = self.parts.embedder.as_deref();
-        let (budget, tokens, system) = (&self.budget, &mut self.tokens, &*system);
-        let read = store.with_turns(session, from, |views| {
-            let earlier = views.partition_point(|view| view.seq < turn);
-            let past = counts.shown(encoder, &views[..earlier], limits).map_err(describe)?;
-            let history: Vec<_> = past.iter().map(|past| past.turn()).collect();
-            let oldest = history.first().map_or(turn, |turn| turn.seq);
-            let older = oldest.saturating_sub(1);
-            let memory = Memory::default();
-            let input = Input { system, history: &history, older, keep_from, memory, message };
-            let asking = Asking { session, turn, text, now };
-            let mut recall = Recall::new(store, embedder, budget, asking);
-            remember(budget, encoder, tokens, &input, &mut recall)
-        });
-        read.map_err(unreadable)?.map_err(|reason| TurnError::Prompt { turn, reason })
-    }
-
-    /// What bounds a history.
-    pub(super) fn limits(&self) -> Limits {
-        Limits {
-            message: self.budget.message_text() as usize,
-            room: self.budget.prompt_limit() as usize,
-            fingerprint: self.parts.model.facts().fingerprint,
         }
     }
 
@@ -250,68 +197,6 @@ where
     }
 }
 
-/// A prompt in a buffer of tokens.
-struct Prompt {
-    receipt: Receipt,
-    /// Its tokens.
-    length: usize,
-    /// Ids of the messages in its block of memory.
-    memory: Vec<String>,
-}
-
-/// Assembles `input` with what is remembered beside it.
-fn remember<E: PromptEncoder>(
-    budget: &Budget,
-    encoder: &mut E,
-    tokens: &mut [Token],
-    input: &Input<'_>,
-    recall: &mut Recall<'_>,
-) -> Result<Prompt, String>
-where
-    E::Error: 'static,
-{
-    let mut prompt = assembled(budget, encoder, tokens, input)?;
-    // Beside memory history may have to give way; what it no longer shows may then be remembered.
-    for _ in 0..2 {
-        let from = prompt.receipt.history_from;
-        let block = recall.block(encoder, from).map_err(describe)?;
-        if block.ids.is_empty() {
-            if block.left_out > 0 {
-                let found = Omission { what: Omitted::Found, count: block.left_out };
-                // The fourth kind, room for four.
-                let _ = prompt.receipt.omitted.push(found);
-            }
-            break;
-        }
-        let memory = Memory { text: &block.text, left_out: block.left_out };
-        let with = Input { memory, keep_from: from.or(input.keep_from), ..*input };
-        match assembled(budget, encoder, tokens, &with) {
-            Ok(with) => prompt = Prompt { memory: block.ids, ..with },
-            Err(reason) => {
-                tracing::warn!(reason, "nothing is remembered: the block doesn't fit");
-                return assembled(budget, encoder, tokens, input);
-            }
-        }
-        if prompt.receipt.history_from == from {
-            break;
-        }
-    }
-    Ok(prompt)
-}
-
-fn assembled<E: PromptEncoder>(
-    budget: &Budget,
-    encoder: &mut E,
-    tokens: &mut [Token],
-    input: &Input<'_>,
-) -> Result<Prompt, String> {
-    let mut messages = vec![Message::new(Role::User, ""); 2 * input.history.len() + 2];
-    let mut ends = vec![0; messages.len()];
-    let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
-    let slot = assemble::assemble(budget, encoder, input, scratch).map_err(describe)?;
-    Ok(Prompt { length: slot.tokens.len(), receipt: slot.receipt, memory: Vec::new() })
-}
-
 enum Next<T> {
     Stop,
     Unstoppable,
@@ -332,7 +217,7 @@ struct Draft {
 }
 
 impl Draft {
-    fn new(receipt: Receipt, memory: Vec<String>) -> Self {
+    fn new(Prompt { receipt, memory, .. }: Prompt) -> Self {
         let (text, tokens, utf8) = (String::new(), Vec::new(), Utf8Stream::new());
         Self { receipt, memory, text, tokens, structural: false, utf8 }
     }
@@ -356,10 +241,3 @@ const fn stored(finish: Finish) -> StoredFinish {
         _ => StoredFinish::Cancelled,
     }
 }
-
-fn describe(error: impl std::error::Error) -> String {
-    error.to_string()
-}
-
-/// A template opens and closes two messages a turn with at least two tokens each.
-const FEWEST_TOKENS_A_TURN: u64 = 4;

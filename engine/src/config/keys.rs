@@ -30,6 +30,7 @@ pub const KEYS: &[Key] = &[
         name: "memory_tokens",
         help: "most tokens of what is remembered from elsewhere; 0 turns that off",
     },
+    Key { name: "show_time", help: "tell the model the time with every message: true or false" },
     Key {
         name: "system_prompt",
         help: "instructions for the model; empty leaves them to its template",

@@ -108,6 +108,8 @@ pub struct Config {
     pub max_tokens: Setting<Option<u32>>,
     /// Most tokens of what is remembered from elsewhere, 0 for none; `None` means the budget's share.
     pub memory_tokens: Setting<Option<u32>>,
+    /// Tell the model the time with every message.
+    pub show_time: Setting<bool>,
     /// The system prompt; when it is empty the model's template may bring its own.
     pub system_prompt: Setting<String>,
     /// See [`Sampling::temperature`].
@@ -158,6 +160,7 @@ impl Config {
             window: get.optional_or_device("window", parse::window, device.window)?,
             max_tokens: get.optional("max_tokens", parse::positive)?,
             memory_tokens: get.optional("memory_tokens", parse::number)?,
+            show_time: get.or("show_time", parse::boolean, true)?,
             system_prompt: get.or("system_prompt", parse::text, DEFAULT_SYSTEM_PROMPT.into())?,
             temperature: get.or("temperature", parse::between::<0, 5>, usual.temperature)?,
             top_k: get.or("top_k", parse::number, usual.top_k)?,
@@ -223,6 +226,7 @@ impl Config {
             "window" => some(&self.window),
             "max_tokens" => some(&self.max_tokens),
             "memory_tokens" => some(&self.memory_tokens),
+            "show_time" => one(&self.show_time),
             "system_prompt" => one(&self.system_prompt),
             "temperature" => one(&self.temperature),
             "top_k" => one(&self.top_k),

@@ -29,6 +29,10 @@ pub(super) fn number(text: &str) -> Result<u32, String> {
     u32::from_str(text.trim()).map_err(|_| format!("it must be a whole number up to {}", u32::MAX))
 }
 
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    text.trim().parse().map_err(|_| "it must be true or false".into())
+}
+
 pub(super) fn positive(text: &str) -> Result<u32, String> {
     match number(text) {
         Ok(0) | Err(_) => Err("it must be a whole number of at least 1".into()),

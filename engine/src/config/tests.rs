@@ -28,7 +28,7 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 22] = [
+const OTHER: [(&str, &str); 23] = [
     ("model", "m.gguf"),
     ("embedder", "e.gguf"),
     ("models_dir", "somewhere"),
@@ -37,6 +37,7 @@ const OTHER: [(&str, &str); 22] = [
     ("window", "3333"),
     ("max_tokens", "33"),
     ("memory_tokens", "34"),
+    ("show_time", "false"),
     ("system_prompt", "Be a pirate."),
     ("temperature", "0.25"),
     ("top_k", "33"),

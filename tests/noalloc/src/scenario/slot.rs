@@ -2,10 +2,10 @@
 
 use core::convert::Infallible;
 
-use garret_core::assemble::{Input, Memory, PastReply, Scratch, Turn, assemble};
+use garret_core::assemble::{Counted, Input, Part, PastReply, Scratch, Turn, Volatile, assemble};
 use garret_core::budget::Budget;
 use garret_core::prompt::{Content, EncodeError, Message, PromptEncoder, Role};
-use garret_core::receipt::Omitted;
+use garret_core::receipt::{BlockName, Omission, Omitted};
 use garret_core::shorten::{Shown, shorten};
 use garret_core::token::{Token, TokenBuf, TokenBytes};
 
@@ -33,9 +33,17 @@ fn try_assembly() -> Option<bool> {
     let turn = |seq| Turn { seq, user: &user, reply: Some(reply), cost: 90 };
     let history: [Turn<'_>; TURNS] =
         core::array::from_fn(|i| turn(u64::try_from(i).map_or(0, |i| i + 1)));
-    let (system, keep_from, older) = ("Be brief.", None, 3);
-    let memory = Memory { text: "[You know this: bees sleep.]", left_out: 1 };
-    let input = Input { system, history: &history, older, keep_from, memory, message: &message };
+    let known = Counted::new(&mut encoder, "[You know this: bees sleep.]").ok()?;
+    let parts = [Part { name: BlockName::Memory, tokens: known.tokens, ceiling: 64 }];
+    let input = Input {
+        system: Counted::new(&mut encoder, "Be brief.").ok()?,
+        tracked: Counted::new(&mut encoder, "[Pinned] Ada keeps bees.").ok()?,
+        history: &history,
+        older: 3,
+        volatile: Volatile { text: known.text, parts: &parts },
+        omitted: &[Omission { what: Omitted::Found, count: 1 }],
+        ..Input::new(&message)
+    };
     let scratch = Scratch {
         messages: &mut [Message::new(Role::User, ""); 2 * TURNS + 2],
         ends: &mut [0; 2 * TURNS + 2],
@@ -50,7 +58,7 @@ fn try_assembly() -> Option<bool> {
         usize::try_from(sum).ok()? == slot.tokens.len()
             && sum <= budget.prompt_limit()
             && left_out(Omitted::Found) == Some(1)
-            && left_out(Omitted::OldTurns) == Some(first - 1 + older)
+            && left_out(Omitted::OldTurns) == Some(first - 1 + 3)
             && left_out(Omitted::MessageMiddle).is_some_and(|count| count > 0),
     )
 }

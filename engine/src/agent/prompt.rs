@@ -1,0 +1,186 @@
+//! The prompt of an accepted turn: history, what only this turn needs, the user's words.
+
+use garret_core::assemble::{self, Counted, Input, Scratch};
+use garret_core::budget::Budget;
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::model::ChatModel;
+use garret_core::prompt::{Message, PromptEncoder, Role};
+use garret_core::receipt::{Omission, Omitted, Receipt};
+use garret_core::shorten::Shown;
+use garret_core::time::Confidence;
+use garret_core::token::Token;
+
+use super::Agent;
+use super::history::Limits;
+use super::recall::{Asking, Block, Recall};
+use super::turn::TurnError;
+use super::volatile::Volatile;
+
+/// A prompt in a buffer of tokens.
+pub(super) struct Prompt {
+    pub(super) receipt: Receipt,
+    /// Its tokens.
+    pub(super) length: usize,
+    /// What stands before the user's words, for this turn alone.
+    pub(super) volatile: String,
+    /// Ids of the messages in its block of memory.
+    pub(super) memory: Vec<String>,
+}
+
+impl Prompt {
+    /// Whether it has something that no later prompt has.
+    pub(super) const fn is_volatile(&self) -> bool {
+        !self.volatile.is_empty()
+    }
+}
+
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
+where
+    E::Error: 'static,
+{
+    /// Assembles the prompt of an accepted turn into `self.tokens`.
+    pub(super) fn prompt(
+        &mut self,
+        session: &SessionId,
+        turn: TurnSeq,
+        text: &str,
+        message: &Shown<'_>,
+    ) -> Result<Prompt, TurnError> {
+        let unreadable = |source| TurnError::History { turn, source };
+        let keep_from = self.last_receipt(session).map_err(unreadable)?.and_then(|last| {
+            let same = last.receipt.report.n_ctx == self.budget.n_ctx
+                && last.receipt.report.reply_reserve == self.budget.reply_reserve;
+            last.receipt.history_from.filter(|_| same)
+        });
+        self.counts.turn_to(session);
+        let limits = self.limits();
+        // No turn costs less than its scaffolding, so no more than this many can fit.
+        let most = u64::from(self.budget.n_ctx) / FEWEST_TOKENS_A_TURN;
+        let from = keep_from.unwrap_or(1).max(turn.saturating_sub(most)).max(1);
+        let now = self.parts.clock.wall();
+        let system = Counted { text: &self.system.text, tokens: self.system.tokens };
+        let (encoder, counts, store) =
+            (&mut self.parts.encoder, &mut self.counts, &self.parts.store);
+        let mut volatile = Volatile::new(&self.budget);
+        if self.options.show_time {
+            volatile.time(encoder, now).map_err(|error| unassembled(turn, error))?;
+        }
+        let now = (now.confidence != Confidence::Wrong).then_some(now.unix_ms);
+        let embedder = self.parts.embedder.as_deref();
+        let (budget, tokens) = (&self.budget, &mut self.tokens);
+        let read = store.with_turns(session, from, |views| {
+            let earlier = views.partition_point(|view| view.seq < turn);
+            let past = counts.shown(encoder, &views[..earlier], limits).map_err(describe)?;
+            let history: Vec<_> = past.iter().map(|past| past.turn()).collect();
+            let oldest = history.first().map_or(turn, |turn| turn.seq);
+            let input = Input {
+                system,
+                tracked: Counted::default(),
+                history: &history,
+                older: oldest.saturating_sub(1),
+                keep_from,
+                volatile: assemble::Volatile::default(),
+                message,
+                omitted: &[],
+            };
+            let asking = Asking { session, turn, text, now };
+            let mut recall = Recall::new(store, embedder, budget, asking);
+            compose(&mut Bench { budget, encoder, tokens }, &input, volatile, &mut recall)
+        });
+        read.map_err(unreadable)?.map_err(|reason| TurnError::Prompt { turn, reason })
+    }
+
+    /// What bounds a history.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            message: self.budget.message_text() as usize,
+            room: self.budget.prompt_limit() as usize,
+            fingerprint: self.parts.model.facts().fingerprint,
+        }
+    }
+}
+
+/// What a prompt is made with.
+struct Bench<'b, E> {
+    budget: &'b Budget,
+    encoder: &'b mut E,
+    tokens: &'b mut [Token],
+}
+
+/// Assembles `input` with what only this turn needs, and what is remembered, beside it.
+fn compose<E: PromptEncoder>(
+    bench: &mut Bench<'_, E>,
+    input: &Input<'_>,
+    mut volatile: Volatile,
+    recall: &mut Recall<'_>,
+) -> Result<Prompt, String>
+where
+    E::Error: 'static,
+{
+    let mut prompt = assembled(bench, input, &volatile)?;
+    // Beside memory history may have to give way; what it no longer shows may then be remembered.
+    for _ in 0..2 {
+        let from = prompt.receipt.history_from;
+        let block = recall.block(bench.encoder, from).map_err(describe)?;
+        if block.ids.is_empty() {
+            note_left_out(&mut prompt.receipt, block.left_out);
+            break;
+        }
+        volatile.remember(bench.encoder, block).map_err(describe)?;
+        let input = Input { keep_from: from.or(input.keep_from), ..*input };
+        match assembled(bench, &input, &volatile) {
+            Ok(with) => prompt = with,
+            Err(reason) => {
+                tracing::warn!(reason, "nothing is remembered: the block doesn't fit");
+                volatile.remember(bench.encoder, Block::default()).map_err(describe)?;
+                return assembled(bench, &input, &volatile);
+            }
+        }
+        if prompt.receipt.history_from == from {
+            break;
+        }
+    }
+    Ok(prompt)
+}
+
+/// Accounts for what was found and isn't in the prompt at all.
+fn note_left_out(receipt: &mut Receipt, count: u64) {
+    if count > 0 {
+        // One of each kind, and room for as many.
+        let _ = receipt.omitted.push(Omission { what: Omitted::Found, count });
+    }
+}
+
+fn assembled<E: PromptEncoder>(
+    bench: &mut Bench<'_, E>,
+    input: &Input<'_>,
+    volatile: &Volatile,
+) -> Result<Prompt, String>
+where
+    E::Error: 'static,
+{
+    let text = volatile.text();
+    let parts = volatile.parts();
+    let found = Omission { what: Omitted::Found, count: volatile.found_and_left_out() };
+    let omitted: Vec<_> = input.omitted.iter().copied().chain([found]).collect();
+    let shown = assemble::Volatile { text: &text, parts: &parts };
+    let input = Input { volatile: shown, omitted: &omitted, ..*input };
+    let mut messages = vec![Message::new(Role::User, ""); 2 * input.history.len() + 2];
+    let mut ends = vec![0; messages.len()];
+    let Bench { budget, encoder, tokens } = bench;
+    let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
+    let slot = assemble::assemble(budget, *encoder, &input, scratch).map_err(describe)?;
+    let (length, receipt) = (slot.tokens.len(), slot.receipt);
+    Ok(Prompt { length, receipt, memory: volatile.remembered().to_vec(), volatile: text })
+}
+
+fn unassembled(turn: TurnSeq, error: impl std::error::Error) -> TurnError {
+    TurnError::Prompt { turn, reason: describe(error) }
+}
+
+pub(super) fn describe(error: impl std::error::Error) -> String {
+    error.to_string()
+}
+
+/// A template opens and closes two messages a turn with at least two tokens each.
+const FEWEST_TOKENS_A_TURN: u64 = 4;

@@ -1,0 +1,128 @@
+//! What only one turn needs: the block that stands before the user's words and in no later prompt.
+//!
+//! In this order: the time, what was pinned since the system message was made, what was worked out
+//! before the turn came, what is remembered from elsewhere, how full the prompt is. A part that
+//! doesn't fit into the share of [`Budget::volatile`] that the parts before it left is left out
+//! whole.
+
+use garret_core::assemble::Part;
+use garret_core::budget::Budget;
+use garret_core::prompt::{Content, EncodeError, PromptEncoder};
+use garret_core::receipt::BlockName;
+use garret_core::time::{Confidence, WallTime};
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::recall::Block;
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(super) struct Volatile {
+    /// Each ends where its last line does.
+    texts: Vec<(Part, String)>,
+    /// Tokens for all parts but memory.
+    ceiling: u32,
+    memory_ceiling: u32,
+    memory: Block,
+    memory_tokens: u32,
+}
+
+impl Volatile {
+    /// One without any part.
+    pub(super) const fn new(budget: &Budget) -> Self {
+        Self {
+            texts: Vec::new(),
+            ceiling: budget.volatile,
+            memory_ceiling: budget.memory,
+            memory: Block::EMPTY,
+            memory_tokens: 0,
+        }
+    }
+
+    /// Adds the time.
+    pub(super) fn time<E: PromptEncoder>(
+        &mut self,
+        encoder: &mut E,
+        now: WallTime,
+    ) -> Result<(), EncodeError<E::Error>> {
+        self.add(encoder, BlockName::Time, &time_line(now)).map(drop)
+    }
+
+    /// Adds a part that ends with its last line; whether there was room for it.
+    pub(super) fn add<E: PromptEncoder>(
+        &mut self,
+        encoder: &mut E,
+        name: BlockName,
+        text: &str,
+    ) -> Result<bool, EncodeError<E::Error>> {
+        let used = self.texts.iter().map(|(part, _)| part.tokens + SEAM).sum();
+        let room = self.ceiling.saturating_sub(used).saturating_sub(SEAM);
+        let tokens = encoder.count(&Content::from(text), room as usize)?;
+        let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+        if tokens <= room {
+            self.texts.push((Part { name, tokens, ceiling: self.ceiling }, text.to_owned()));
+        }
+        Ok(tokens <= room)
+    }
+
+    /// Sets what is remembered, in the place of what was.
+    pub(super) fn remember<E: PromptEncoder>(
+        &mut self,
+        encoder: &mut E,
+        block: Block,
+    ) -> Result<(), EncodeError<E::Error>> {
+        let tokens = encoder.count(&Content::from(block.text.as_str()), usize::MAX)?;
+        self.memory_tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
+        self.memory = block;
+        Ok(())
+    }
+
+    /// Ids of the messages that are remembered.
+    pub(super) fn remembered(&self) -> &[String] {
+        &self.memory.ids
+    }
+
+    /// How much was found and has no room.
+    pub(super) const fn found_and_left_out(&self) -> u64 {
+        self.memory.left_out
+    }
+
+    /// The whole block, with an empty line at its end; empty when there is nothing in it.
+    pub(super) fn text(&self) -> String {
+        let (before, after) = self.around_memory();
+        let texts = before.iter().map(|(_, text)| text.as_str());
+        let memory = Some(self.memory.text.trim_end()).filter(|text| !text.is_empty());
+        let after = after.iter().map(|(_, text)| text.as_str());
+        let lines: Vec<_> = texts.chain(memory).chain(after).collect();
+        if lines.is_empty() { String::new() } else { lines.join("\n") + "\n\n" }
+    }
+
+    /// What the block is made of; memory is a part even when nothing is remembered.
+    pub(super) fn parts(&self) -> Vec<Part> {
+        let (before, after) = self.around_memory();
+        let (tokens, ceiling) = (self.memory_tokens, self.memory_ceiling);
+        let memory = Part { name: BlockName::Memory, tokens, ceiling };
+        let part = |(part, _): &(Part, String)| *part;
+        before.iter().map(part).chain([memory]).chain(after.iter().map(part)).collect()
+    }
+
+    fn around_memory(&self) -> (&[(Part, String)], &[(Part, String)]) {
+        let fill = self.texts.iter().position(|(part, _)| part.name == BlockName::Fill);
+        self.texts.split_at(fill.unwrap_or(self.texts.len()))
+    }
+}
+
+/// The time where the user is, and whether it can be believed.
+fn time_line(now: WallTime) -> String {
+    let at = Timestamp::from_millisecond(now.unix_ms).ok();
+    let at = at.filter(|_| now.confidence != Confidence::Wrong);
+    let Some(at) = at else { return "[Now: unknown, the clock isn't set]".to_owned() };
+    let at = at.to_zoned_datetime(TimeZone::system()).strftime("%A %-d %B %Y, %H:%M").to_string();
+    match now.confidence {
+        Confidence::Good => format!("[Now: {at}]"),
+        _ => format!("[Now: {at}, if the clock is right]"),
+    }
+}
+
+/// Tokens that a part may have more where it meets the next.
+const SEAM: u32 = 2;
