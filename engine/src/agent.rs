@@ -16,14 +16,16 @@ mod fork;
 mod history;
 mod idle;
 mod prompt;
+mod quote;
 mod recall;
 mod slot;
+mod tracked;
 mod turn;
 mod volatile;
 
 use std::sync::Arc;
 
-use garret_core::assemble::{self, AssembleError, Counted};
+use garret_core::assemble::{self, AssembleError};
 use garret_core::budget::{Budget, BudgetError};
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Sampling};
@@ -36,9 +38,11 @@ use garret_storage::{ReadError, Store};
 use crate::embed::Embed;
 use crate::receipt::StoredReceipt;
 use history::Counts;
+use slot::Instructions;
 
 pub use fork::Question;
 pub use idle::Idled;
+pub use slot::{Context, PERSONA};
 pub use turn::{Outcome, TurnError};
 
 /// What an agent is built from.
@@ -143,10 +147,8 @@ where
 
     /// Assembles the shortest prompt there is, to find out now what would fail at every turn.
     fn rehearse(&mut self) -> Result<(), AgentError> {
-        let encoder = &mut self.parts.encoder;
-        let text = &*self.options.system_prompt;
-        let system = Counted::new(encoder, text).map_err(AssembleError::from)?;
-        self.system = Instructions { text: text.into(), tokens: system.tokens };
+        self.instruct()?;
+        let (encoder, system) = (&mut self.parts.encoder, self.system.counted());
         let message = Shown::whole("Hello");
         let input = assemble::Input { system, ..assemble::Input::new(&message) };
         let mut messages = [Message::new(Role::User, ""); 2];
@@ -158,13 +160,6 @@ where
         assemble::assemble(&self.budget, encoder, &input, scratch)?;
         Ok(())
     }
-}
-
-/// The beginning of every system message.
-#[derive(Clone, Debug, Default)]
-struct Instructions {
-    text: Arc<str>,
-    tokens: u32,
 }
 
 /// The receipt of the newest answered turn.

@@ -8,9 +8,8 @@
 //! the other parts of Garret; `smol` runs the turn loop and the signal task; `serde`, `serde_json`
 //! and `postcard` write receipts for the wire and for the store; `toml` reads the configuration
 //! file; `regex-lite` finds patterns in linear time; `strsim` finds the key that was meant; `jiff` turns times into dates; `thiserror` derives
-//! error messages; `tracing` carries log lines. For the program alone: `clap` (arguments),
-//! `rustyline` (line editing), `indicatif` (a bar while much is imported), `sha2` (names for imported
-//! lines that have none), `async-signal` (Ctrl-C as a stream), `rustix` (restoring the
+//! error messages; `tracing` carries log lines; `sha2` tells whether a prompt may begin as it did. For the program alone: `clap` (arguments),
+//! `rustyline` (line editing), `indicatif` (a bar while much is imported), `async-signal` (Ctrl-C as a stream), `rustix` (restoring the
 //! terminal), `tracing-subscriber` (log lines to stderr).
 
 #![forbid(unsafe_code)]

@@ -38,6 +38,7 @@ fn say(store: &Store, name: &str, turns: &[(&str, &str)]) {
             finish: StoredFinish::Stop,
             at: at(day),
             receipt: b"",
+            trace: b"",
         };
         store.reply(&session(name), turn, reply).unwrap();
     }

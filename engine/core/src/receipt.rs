@@ -29,7 +29,7 @@ pub struct Receipt {
     /// The parts of the prompt in order.
     pub blocks: Vec<Block, 9>,
     /// What the prompt doesn't show.
-    pub omitted: Vec<Omission, 6>,
+    pub omitted: Vec<Omission, 7>,
 }
 
 impl Receipt {
@@ -119,6 +119,8 @@ pub struct Omission {
 pub enum Omitted {
     /// Whole turns, the oldest ones.
     OldTurns,
+    /// Whole turns that summaries cover.
+    SummedUp,
     /// Characters from the middle of the newest message.
     MessageMiddle,
     /// Characters from the middle of messages in history.
@@ -135,7 +137,7 @@ impl Omitted {
     /// The unit of the count.
     pub const fn what(self) -> &'static str {
         match self {
-            Self::OldTurns => "turns",
+            Self::OldTurns | Self::SummedUp => "turns",
             Self::MessageMiddle => "characters of the message",
             Self::HistoryMiddle => "characters of earlier messages",
             Self::Found => "messages found in memory",
@@ -148,6 +150,7 @@ impl Omitted {
     pub const fn why(self) -> &'static str {
         match self {
             Self::OldTurns => "the oldest turns no longer fit into the window; they are stored",
+            Self::SummedUp => "summaries cover them; they are stored",
             Self::MessageMiddle => {
                 "the message is longer than its ceiling: head and tail are shown, it is stored whole"
             }

@@ -1,6 +1,6 @@
 //! The prompt of an accepted turn: history, what only this turn needs, the user's words.
 
-use garret_core::assemble::{self, Counted, Input, Scratch};
+use garret_core::assemble::{self, Input, Scratch};
 use garret_core::budget::Budget;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::ChatModel;
@@ -13,6 +13,7 @@ use garret_core::token::Token;
 use super::Agent;
 use super::history::Limits;
 use super::recall::{Asking, Block, Recall};
+use super::slot::ContextError;
 use super::turn::TurnError;
 use super::volatile::Volatile;
 
@@ -47,24 +48,34 @@ where
         message: &Shown<'_>,
     ) -> Result<Prompt, TurnError> {
         let unreadable = |source| TurnError::History { turn, source };
-        let keep_from = self.last_receipt(session).map_err(unreadable)?.and_then(|last| {
+        let context = self.context_for(session, turn).map_err(|error| match error {
+            ContextError::Read(source) => unreadable(source),
+            other => unassembled(turn, other),
+        })?;
+        let last = self.last_receipt(session).map_err(unreadable)?;
+        let kept = last.as_ref().and_then(|last| {
             let same = last.receipt.report.n_ctx == self.budget.n_ctx
                 && last.receipt.report.reply_reserve == self.budget.reply_reserve;
             last.receipt.history_from.filter(|_| same)
         });
+        let keep_from = context.from.max(kept.unwrap_or(1));
+        let news = self.news(&context).map_err(unreadable)?;
         self.counts.turn_to(session);
         let limits = self.limits();
         // No turn costs less than its scaffolding, so no more than this many can fit.
         let most = u64::from(self.budget.n_ctx) / FEWEST_TOKENS_A_TURN;
-        let from = keep_from.unwrap_or(1).max(turn.saturating_sub(most)).max(1);
+        let from = keep_from.max(turn.saturating_sub(most)).max(1);
         let now = self.parts.clock.wall();
-        let system = Counted { text: &self.system.text, tokens: self.system.tokens };
+        let (system, tracked) = (self.system.counted(), context.counted());
         let (encoder, counts, store) =
             (&mut self.parts.encoder, &mut self.counts, &self.parts.store);
         let mut volatile = Volatile::new(&self.budget);
         if self.options.show_time {
             volatile.time(encoder, now).map_err(|error| unassembled(turn, error))?;
         }
+        let news_left_out = volatile.news(encoder, &news);
+        let news_left_out = news_left_out.map_err(|error| unassembled(turn, error))?;
+        let shown: Vec<_> = context.facts.iter().copied().chain(news.ids()).collect();
         let now = (now.confidence != Confidence::Wrong).then_some(now.unix_ms);
         let embedder = self.parts.embedder.as_deref();
         let (budget, tokens) = (&self.budget, &mut self.tokens);
@@ -73,17 +84,24 @@ where
             let past = counts.shown(encoder, &views[..earlier], limits).map_err(describe)?;
             let history: Vec<_> = past.iter().map(|past| past.turn()).collect();
             let oldest = history.first().map_or(turn, |turn| turn.seq);
+            let older = oldest.saturating_sub(1);
+            let summed_up = older.min(context.from.saturating_sub(1));
+            let omitted = [
+                (Omitted::SummedUp, summed_up),
+                (Omitted::Pins, context.pins_left_out + news_left_out),
+                (Omitted::Summaries, context.summaries_left_out),
+            ];
+            let omitted = omitted.map(|(what, count)| Omission { what, count });
             let input = Input {
                 system,
-                tracked: Counted::default(),
+                tracked,
                 history: &history,
-                older: oldest.saturating_sub(1),
-                keep_from,
-                volatile: assemble::Volatile::default(),
-                message,
-                omitted: &[],
+                older: older - summed_up,
+                keep_from: Some(keep_from),
+                omitted: &omitted,
+                ..Input::new(message)
             };
-            let asking = Asking { session, turn, text, now };
+            let asking = Asking { session, turn, text, now, tracked: &shown };
             let mut recall = Recall::new(store, embedder, budget, asking);
             compose(&mut Bench { budget, encoder, tokens }, &input, volatile, &mut recall)
         });

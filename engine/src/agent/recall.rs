@@ -25,6 +25,8 @@ pub(super) struct Asking<'a> {
     pub(super) text: &'a str,
     /// When, in milliseconds since 1970, if the clock can be trusted.
     pub(super) now: Option<i64>,
+    /// Numbers of the facts that the prompt shows anyway.
+    pub(super) tracked: &'a [u64],
 }
 
 /// What the store has to say about a message.
@@ -84,9 +86,18 @@ impl<'a> Recall<'a> {
             let here = hit.session.as_ref() == Some(self.asking.session);
             !here || hit.turn.is_none_or(|turn| turn < from)
         };
+        let tracked = self.asking.tracked;
+        let untracked = |hit: &&Hit| {
+            let fact = hit.id.strip_prefix('f').and_then(|id| id.parse().ok());
+            !fact.is_some_and(|id| tracked.contains(&id))
+        };
         let likely = |hit: &&Hit| hit.relevance >= LIKELY;
-        let hits =
-            hits.iter().filter(likely).filter(hidden).filter(|hit| known.insert(hit.text.trim()));
+        let hits = hits
+            .iter()
+            .filter(likely)
+            .filter(untracked)
+            .filter(hidden)
+            .filter(|hit| known.insert(hit.text.trim()));
         fill(encoder, hits.take(MOST), room)
     }
 

@@ -231,7 +231,7 @@ fn block(entry: &Entry, here: &str, chars: Option<usize>) -> String {
 }
 
 /// `text` with every `<` that could begin a tag spelled `&lt;`.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         let after = text.get(at + c.len_utf8()..).unwrap_or_default();

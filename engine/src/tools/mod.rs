@@ -44,6 +44,7 @@ use crate::embed::Embed;
 
 pub use answer::{Answer, Entry};
 pub use call::{Call, CallError, Page, Pattern, Place, Target};
+pub(crate) use fence::harmless;
 pub use fence::{Fenced, fence};
 
 /// What a call is answered from.

@@ -1,0 +1,64 @@
+//! Stored text in a prompt: marked so that it can't look like anything else, dated, and with the
+//! beginnings of tags spelled so that repeating them asks for nothing.
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use crate::tools::harmless;
+
+/// Begins every line of a stored text.
+pub(super) const MARK: &str = "> ";
+
+/// The lines of a text, each marked and ended; empty ones left out.
+pub(super) fn marked(text: &str) -> impl Iterator<Item = String> + '_ {
+    let lines = text.split(is_break).filter(|line| !line.trim().is_empty());
+    lines.map(|line| [MARK, &harmless(line), "\n"].concat())
+}
+
+/// A text on one line.
+pub(super) fn one_line(text: &str) -> String {
+    let words: Vec<_> = text.split(is_break).map(str::trim).filter(|s| !s.is_empty()).collect();
+    harmless(&words.join(" "))
+}
+
+/// A name that can't end the head it stands in.
+pub(super) fn plain(name: &str) -> String {
+    let plain = |c| match c {
+        '[' => '(',
+        ']' => ')',
+        c if is_break(c) => ' ',
+        c => c,
+    };
+    name.chars().map(plain).collect()
+}
+
+/// The day of a moment where the user is, such as `8 May 2023`; `undated` for none.
+pub(super) fn day(at_ms: Option<i64>) -> String {
+    at_ms.and_then(local).map_or_else(|| "undated".into(), |date| format(date, "%-d %B %Y"))
+}
+
+/// The days from one moment to a later one, such as `8 May to 10 May 2023`.
+pub(super) fn days(from_ms: i64, to_ms: i64) -> String {
+    let (Some(from), Some(to)) = (local(from_ms), local(to_ms)) else { return "undated".into() };
+    let end = format(to, "%-d %B %Y");
+    match from {
+        _ if from == to => end,
+        _ if from.year() == to.year() => format!("{} to {end}", format(from, "%-d %B")),
+        _ => format!("{} to {end}", format(from, "%-d %B %Y")),
+    }
+}
+
+fn local(at_ms: i64) -> Option<Date> {
+    let at = Timestamp::from_millisecond(at_ms).ok()?;
+    Some(at.to_zoned_datetime(TimeZone::system()).date())
+}
+
+fn format(date: Date, how: &str) -> String {
+    date.strftime(how).to_string()
+}
+
+/// Whatever some reader may take for the end of a line.
+pub(super) const fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
