@@ -10,7 +10,7 @@ use garret::companion::form::{Form, Percent, Size, Text};
 use garret::config::{Config, Home, Sources};
 use garret::{choice, form, row};
 use garret_core::id::SessionId;
-use garret_core::model::{ChatModel, Finish, ModelRole, Sampling};
+use garret_core::model::{ChatModel, Finish, ModelRole};
 use garret_core::prompt::PromptEncoder;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
@@ -33,13 +33,7 @@ fn agent(model: &ScriptedModel) -> TestAgent {
         clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
         entropy: Arc::new(SeededEntropy::new(1)),
     };
-    let options = Options {
-        system_prompt: "Be kind.".into(),
-        max_tokens: None,
-        memory_tokens: None,
-        sampling: Sampling::default(),
-        draw_seed: false,
-    };
+    let options = Options { system_prompt: "Be kind.".into(), ..Options::default() };
     Agent::new(parts, options).unwrap()
 }
 
