@@ -5,10 +5,11 @@ use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use crate::error::{Fault, ReadError};
 use crate::facts::record::FactRecord;
-use crate::facts::table::{ENTITIES, FACTS, LINKS, last_id};
+use crate::facts::table::{ENTITIES, FACTS, LINKS, PINS, last_id};
 use crate::forget::table::ERASURES;
 use crate::part::Part;
 use crate::store::Store;
+use crate::summaries::table::{SUMMARIES, TRACES};
 use crate::table::{REPLIES, SESSIONS, TURNS};
 
 /// How much is in a namespace.
@@ -27,6 +28,12 @@ pub struct Stats {
     pub entities: u64,
     /// Links between facts and entities.
     pub links: u64,
+    /// Facts that are pinned.
+    pub pinned: u64,
+    /// Summaries of all sessions.
+    pub summaries: u64,
+    /// Turns of which it is kept what the model saw.
+    pub traces: u64,
     /// Times that something was forgotten.
     pub erasures: u64,
     /// Vectors of the embedder that is set.
@@ -93,6 +100,9 @@ fn count(transaction: &ReadTransaction) -> Result<Stats, Fault> {
         entities: rows(transaction, ENTITIES)?,
         // Each has a row for each of its ends.
         links: rows(transaction, LINKS)? / 2,
+        pinned: rows(transaction, PINS)?,
+        summaries: rows(transaction, SUMMARIES)?,
+        traces: rows(transaction, TRACES)?,
         erasures: rows(transaction, ERASURES)?,
         ..Stats::default()
     })

@@ -1,5 +1,6 @@
 //! From records to a bundle.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 
@@ -9,8 +10,8 @@ use super::error::ExportError;
 use super::frames::FrameWriter;
 use super::lines::LineWriter;
 use super::record::{
-    BundleCounts, Counters, End, Entity, Erasure, Fact, Forgotten, Imported, Link, Record, Reply,
-    Session, Turn, Usage,
+    BundleCounts, Counters, End, Entity, Erased, Erasure, Fact, Forgotten, Imported, Link, Record,
+    Reply, Session, Summary, Trace, Turn, Usage,
 };
 use crate::error::{Fault, ReadError};
 use crate::facts::read::open;
@@ -27,6 +28,9 @@ use crate::record::{
     speaker as speaker_name, turn_name, unseal,
 };
 use crate::store::Store;
+use crate::summaries::read::for_each as for_each_summary;
+use crate::summaries::record::SummaryRecord;
+use crate::summaries::table::TRACES;
 use crate::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
     key, seq_of, turn_key,
@@ -45,7 +49,8 @@ pub enum Format {
 impl Store {
     /// Writes everything that was acknowledged, as it was at one moment, in a form that
     /// [`Store::import`] takes, here or elsewhere, by this version or a later one. What is made
-    /// from the records, as vectors are, isn't in it.
+    /// from the records, as vectors are, isn't in it, and neither are the states of sessions: what the
+    /// engine notes there holds where it was noted.
     ///
     /// Others may read and write meanwhile, but an export ends with an error where the records are
     /// written anew ([`Store::compact`], [`Store::forget`]) before it is done. Memory is needed for a line about each session and the
@@ -142,21 +147,26 @@ fn erasures<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Resu
     let Some(erasures) = open(transaction, ERASURES)? else { return Ok(()) };
     for entry in erasures.iter()? {
         let (key, bytes) = entry?;
-        let erasure = ErasureRecord::read(last_id(key.value()), bytes.value())?;
-        sink.put(&Record::Erasure(Erasure {
-            number: erasure.number,
-            at_ms: erasure.at_ms,
-            sessions: erasure.sessions,
-            turns: erasure.turns,
-            replies: erasure.replies,
-            receipts: erasure.receipts,
-            titles: erasure.titles,
-            facts: erasure.facts,
-            entities: erasure.entities,
-            links: erasure.links,
-            bytes: erasure.bytes,
-            clock_confidence: byte_of(erasure.clock),
-        }))?;
+        let found = ErasureRecord::read(last_id(key.value()), bytes.value())?;
+        let (summaries, states, traces) = (found.summaries, found.states, found.traces);
+        let erasure = Erasure {
+            number: found.number,
+            at_ms: found.at_ms,
+            sessions: found.sessions,
+            turns: found.turns,
+            replies: found.replies,
+            receipts: found.receipts,
+            titles: found.titles,
+            facts: found.facts,
+            entities: found.entities,
+            links: found.links,
+            bytes: found.bytes,
+            clock_confidence: byte_of(found.clock),
+        };
+        sink.put(&match (summaries, states, traces) {
+            (0, 0, 0) => Record::Erasure(erasure),
+            _ => Record::Erased(Erased { erasure, summaries, states, traces }),
+        })?;
     }
     Ok(())
 }
@@ -164,13 +174,15 @@ fn erasures<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Resu
 type ByTurn = ReadOnlyTable<&'static TurnKey, &'static [u8]>;
 
 /// The tables of conversations.
-struct Conversations {
+struct Conversations<'t> {
+    transaction: &'t ReadTransaction,
     turns: ByTurn,
     replies: ByTurn,
     receipts: ByTurn,
     speakers: ByTurn,
     imported: ReadOnlyTable<&'static [u8; 24], &'static [u8; 8]>,
     forgotten: Option<ReadOnlyTable<&'static TurnKey, &'static [u8; 8]>>,
+    traces: Option<ByTurn>,
 }
 
 fn sessions<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Result<(), Fault> {
@@ -181,6 +193,8 @@ fn sessions<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Resu
         speakers: transaction.open_table(SPEAKERS)?,
         imported: transaction.open_table(IMPORTED)?,
         forgotten: open(transaction, FORGOTTEN)?,
+        traces: open(transaction, TRACES)?,
+        transaction,
     };
     let mut sessions = Vec::new();
     for entry in transaction.open_table(SESSIONS)?.iter()? {
@@ -203,7 +217,7 @@ fn sessions<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Resu
     Ok(())
 }
 
-impl Conversations {
+impl Conversations<'_> {
     fn session<W: Write>(&self, session: &SessionRecord, sink: &mut Sink<W>) -> Result<(), Fault> {
         let (number, mut next) = (session.number, 1);
         let (first, last) = (turn_key(number, 0), turn_key(number, u64::MAX));
@@ -228,7 +242,9 @@ impl Conversations {
             let seq = u64::from_be_bytes(*seq.value());
             sink.put(&Record::Imported(Imported { seq, name }))?;
         }
-        Ok(())
+        for_each_summary(self.transaction, number, |_, record, _| {
+            sink.put(&Record::Summary(Box::new(Summary::from(&record?))))
+        })
     }
 
     /// Turns without a record: those that were forgotten.
@@ -279,7 +295,30 @@ impl Conversations {
             finish: view.finish.to_byte(),
             at: Stamp { unix_ms: view.finished_ms, clock: byte_of(view.clock) },
             receipt: receipt.into(),
-        }))
+        }))?;
+        let Some(traces) = &self.traces else { return Ok(()) };
+        let Some(bytes) = traces.get(&key)? else { return Ok(()) };
+        let bytes = unseal(bytes.value());
+        let bytes = bytes.ok_or_else(|| damaged("trace", turn_name(number, seq)))?;
+        sink.put(&Record::Trace(Trace { bytes: bytes.into() }))
+    }
+}
+
+impl<'a> From<&'a SummaryRecord> for Summary<'a> {
+    fn from(summary: &'a SummaryRecord) -> Self {
+        Self {
+            id: summary.id,
+            depth: summary.depth,
+            first: summary.first,
+            last: summary.last,
+            sources: summary.sources.clone(),
+            text: Cow::Borrowed(&summary.text),
+            tokens: summary.tokens,
+            source_tokens: summary.source_tokens,
+            method: summary.method,
+            model_fingerprint: summary.model_fingerprint,
+            made: Stamp { unix_ms: summary.made_ms, clock: summary.clock_confidence },
+        }
     }
 }
 

@@ -13,17 +13,18 @@ use super::error::{ImportError, Place};
 use super::frames::VERSION;
 use super::import::Next;
 use super::record::{
-    BundleCounts, Counters, End, Entity, Erasure, Fact, Forgotten, Imported, Link, Record, Reply,
-    Session, Turn, Usage,
+    BundleCounts, Counters, End, Entity, Erased, Erasure, Fact, Forgotten, Imported, Link, Record,
+    Reply, Session, Summary, Trace, Turn, Usage,
 };
 use super::words::{
     clock, clock_name, from_hex, link_kind, link_kind_name, moment, node, node_name, to_hex,
 };
-use crate::facts::record::{GROUNDED, INFERRED, OWN_LANE, source_of, source_parts};
+use crate::facts::record::{GROUNDED, INFERRED, OWN_LANE, pin_flags, source_of, source_parts};
 use crate::facts::timeline::OPEN;
-use crate::facts::{FactKind, FactSource};
+use crate::facts::{FactKind, FactSource, Pin};
 use crate::journal::op::Stamp;
 use crate::store::MAX_BYTES;
+use crate::summaries::SummaryMethod;
 use crate::view::StoredFinish;
 
 /// Longest line: a text of which every byte is escaped, with a list of tokens and a receipt.
@@ -155,11 +156,14 @@ enum Line<'a> {
     Garret(Head<'a>),
     Counters(CountersLine),
     Erasure(Erasure),
+    Erased(ErasedLine),
     Session(SessionLine<'a>),
     Turn(TurnLine<'a>),
     Reply(ReplyLine<'a>),
     Forgotten(ForgottenLine<'a>),
     Imported(ImportedLine<'a>),
+    Trace(TraceLine<'a>),
+    Summary(Box<SummaryLine<'a>>),
     Entity(EntityLine<'a>),
     Fact(Box<FactLine<'a>>),
     Usage(UsageLine<'a>),
@@ -252,6 +256,49 @@ struct ImportedLine<'a> {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+struct ErasedLine {
+    erasure: Erasure,
+    summaries: u64,
+    states: u64,
+    traces: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TraceLine<'a> {
+    #[serde(borrow)]
+    session: Cow<'a, str>,
+    turn: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<Cow<'a, str>>,
+    /// Where it isn't text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace_hex: Option<Cow<'a, str>>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SummaryLine<'a> {
+    #[serde(borrow)]
+    session: Cow<'a, str>,
+    id: u64,
+    depth: u8,
+    from: u64,
+    to: u64,
+    /// Numbers of summaries.
+    sources: Vec<u64>,
+    text: Cow<'a, str>,
+    tokens: u32,
+    source_tokens: u32,
+    method: Cow<'a, str>,
+    model_fingerprint: Cow<'a, str>,
+    made: Option<Cow<'a, str>>,
+    made_ms: i64,
+    clock: Cow<'a, str>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct EntityLine<'a> {
     id: u64,
     #[serde(borrow)]
@@ -293,6 +340,9 @@ struct FactLine<'a> {
     /// In hundredths.
     salience_hundredths: u16,
     confidence: f32,
+    /// Missing where it isn't pinned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pinned: Option<Cow<'a, str>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -346,6 +396,17 @@ fn line_of<'a>(record: &'a Record<'_>, session: &'a str, turn: u64) -> io::Resul
         }),
         Record::Reply(reply) => Line::Reply(reply_line(reply, session, turn).ok_or_else(wrong)?),
         Record::Erasure(erasure) => Line::Erasure(*erasure),
+        Record::Erased(Erased { erasure, summaries, states, traces }) => {
+            let (erasure, summaries) = (*erasure, *summaries);
+            Line::Erased(ErasedLine { erasure, summaries, states: *states, traces: *traces })
+        }
+        Record::Trace(trace) => {
+            let (text, hex) = text_or_hex(&trace.bytes);
+            Line::Trace(TraceLine { session: session.into(), turn, trace: text, trace_hex: hex })
+        }
+        Record::Summary(summary) => {
+            Line::Summary(Box::new(summary_line(summary, session).ok_or_else(wrong)?))
+        }
         Record::Forgotten(Forgotten { seq, erasure }) => Line::Forgotten(ForgottenLine {
             session: session.into(),
             turn: *seq,
@@ -397,7 +458,7 @@ fn session_line<'a>(session: &'a Session<'_>) -> SessionLine<'a> {
 
 fn reply_line<'a>(reply: &'a Reply<'_>, session: &'a str, turn: u64) -> Option<ReplyLine<'a>> {
     let (tokens, _) = reply.tokens.as_chunks();
-    let receipt = std::str::from_utf8(&reply.receipt).ok();
+    let (receipt, receipt_hex) = text_or_hex(&reply.receipt);
     Some(ReplyLine {
         session: session.into(),
         turn,
@@ -408,8 +469,66 @@ fn reply_line<'a>(reply: &'a Reply<'_>, session: &'a str, turn: u64) -> Option<R
         clock: clock_name(reply.at.clock)?.into(),
         model_fingerprint: to_hex(&reply.model_fingerprint).into(),
         tokens: tokens.iter().map(|token| i32::from_le_bytes(*token)).collect(),
-        receipt: receipt.map(Cow::Borrowed),
-        receipt_hex: receipt.is_none().then(|| to_hex(&reply.receipt).into()),
+        receipt,
+        receipt_hex,
+    })
+}
+
+type Text<'a> = Option<Cow<'a, str>>;
+
+/// Bytes as text, or in hexadecimal where they aren't.
+fn text_or_hex(bytes: &[u8]) -> (Text<'_>, Text<'_>) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (Some(text.into()), None),
+        Err(_) => (None, Some(to_hex(bytes).into())),
+    }
+}
+
+/// The bytes of what [`text_or_hex`] wrote.
+fn bytes_of<'a>(text: Text<'a>, hex: Text<'a>) -> Result<Cow<'a, [u8]>, &'static str> {
+    match (text, hex) {
+        (Some(Cow::Borrowed(text)), None) => Ok(Cow::Borrowed(text.as_bytes())),
+        (Some(Cow::Owned(text)), None) => Ok(Cow::Owned(text.into_bytes())),
+        (None, Some(hex)) => Ok(Cow::Owned(from_hex(&hex)?)),
+        _ => Err("it needs one receipt or trace"),
+    }
+}
+
+fn summary_line<'a>(summary: &'a Summary<'_>, session: &'a str) -> Option<SummaryLine<'a>> {
+    Some(SummaryLine {
+        session: session.into(),
+        id: summary.id,
+        depth: summary.depth,
+        from: summary.first,
+        to: summary.last,
+        sources: summary.sources.clone(),
+        text: Cow::Borrowed(&summary.text),
+        tokens: summary.tokens,
+        source_tokens: summary.source_tokens,
+        method: SummaryMethod::from_byte(summary.method)?.as_str().into(),
+        model_fingerprint: to_hex(&summary.model_fingerprint).into(),
+        made: moment(summary.made.unix_ms),
+        made_ms: summary.made.unix_ms,
+        clock: clock_name(summary.made.clock)?.into(),
+    })
+}
+
+fn summary_of(summary: SummaryLine<'_>) -> Result<Summary<'_>, &'static str> {
+    let methods = (0..=u8::MAX).map_while(SummaryMethod::from_byte);
+    let method = methods.into_iter().find(|method| method.as_str() == summary.method);
+    let fingerprint = from_hex(&summary.model_fingerprint)?;
+    Ok(Summary {
+        id: summary.id,
+        depth: summary.depth,
+        first: summary.from,
+        last: summary.to,
+        sources: summary.sources,
+        text: summary.text,
+        tokens: summary.tokens,
+        source_tokens: summary.source_tokens,
+        method: method.ok_or("how it was made isn't known")?.to_byte(),
+        model_fingerprint: fingerprint.try_into().map_err(|_| "its fingerprint's length")?,
+        made: Stamp { unix_ms: summary.made_ms, clock: clock(&summary.clock)? },
     })
 }
 
@@ -440,7 +559,13 @@ fn fact_line<'a>(fact: &'a Fact<'_>) -> Option<FactLine<'a>> {
         clock: clock_name(fact.clock_confidence)?.into(),
         salience_hundredths: fact.salience,
         confidence: fact.confidence,
+        pinned: pin_name(fact.flags),
     })
+}
+
+fn pin_name(flags: u8) -> Option<Cow<'static, str>> {
+    let pin = [Pin::Auto, Pin::User].into_iter().find(|pin| flags & pin_flags(*pin) != 0)?;
+    Some(pin.as_str().into())
 }
 
 /// The record of a line, or why it has none.
@@ -470,6 +595,13 @@ fn record_of(line: Line<'_>) -> Result<Record<'_>, &'static str> {
         }),
         Line::Reply(reply) => Record::Reply(reply_of(reply)?),
         Line::Erasure(erasure) => Record::Erasure(erasure),
+        Line::Erased(ErasedLine { erasure, summaries, states, traces }) => {
+            Record::Erased(Erased { erasure, summaries, states, traces })
+        }
+        Line::Trace(TraceLine { trace, trace_hex, .. }) => {
+            Record::Trace(Trace { bytes: bytes_of(trace, trace_hex)? })
+        }
+        Line::Summary(summary) => Record::Summary(Box::new(summary_of(*summary)?)),
         Line::Forgotten(ForgottenLine { turn, erasure, .. }) => {
             Record::Forgotten(Forgotten { seq: turn, erasure })
         }
@@ -503,12 +635,7 @@ fn record_of(line: Line<'_>) -> Result<Record<'_>, &'static str> {
 fn reply_of(reply: ReplyLine<'_>) -> Result<Reply<'_>, &'static str> {
     let finishes = (0..=u8::MAX).map_while(StoredFinish::from_byte);
     let finish = finishes.into_iter().find(|finish| finish.as_str() == reply.finish);
-    let receipt = match (reply.receipt, reply.receipt_hex) {
-        (Some(Cow::Borrowed(text)), None) => Cow::Borrowed(text.as_bytes()),
-        (Some(Cow::Owned(text)), None) => Cow::Owned(text.into_bytes()),
-        (None, Some(hex)) => Cow::Owned(from_hex(&hex)?),
-        _ => return Err("it needs one receipt"),
-    };
+    let receipt = bytes_of(reply.receipt, reply.receipt_hex)?;
     let fingerprint = from_hex(&reply.model_fingerprint)?;
     Ok(Reply {
         text: reply.text,
@@ -525,7 +652,15 @@ fn fact_of(fact: FactLine<'_>) -> Result<Fact<'_>, &'static str> {
     let kind = kinds.into_iter().find(|kind| kind.as_str() == fact.does);
     let source = FactSource::from_name(fact.source);
     let (source, source_name) = source_parts(&source);
+    let pin = match fact.pinned.as_deref() {
+        None => Pin::None,
+        Some(name) => [Pin::Auto, Pin::User]
+            .into_iter()
+            .find(|pin| pin.as_str() == name)
+            .ok_or("its pin isn't known")?,
+    };
     let flags = [(INFERRED, fact.inferred), (GROUNDED, fact.grounded), (OWN_LANE, fact.own_lane)];
+    let flags: u8 = flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag).sum();
     Ok(Fact {
         id: fact.id,
         valid_at: fact.valid_at_ms,
@@ -545,7 +680,7 @@ fn fact_of(fact: FactLine<'_>) -> Result<Fact<'_>, &'static str> {
         salience: fact.salience_hundredths,
         kind: kind.ok_or("what it does isn't known")?.to_byte(),
         source,
-        flags: flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag).sum(),
+        flags: flags | pin_flags(pin),
         clock_confidence: clock(&fact.clock)?,
     })
 }

@@ -1,7 +1,7 @@
 //! What a bundle is made of, whichever way it is written.
 //!
-//! The order is: counters; the ledger of what was forgotten; each session followed by its turns, a turn by its reply, and then by
-//! what imports called them; entities; facts in the order of their numbers; use of facts; links;
+//! The order is: counters; the ledger of what was forgotten; each session followed by its turns, a
+//! turn by its reply, that by its trace; then what imports called them; its summaries, by number; entities; facts in the order of their numbers; use of facts; links;
 //! the end. Numbers are those of the namespace that was exported.
 
 use std::borrow::Cow;
@@ -25,8 +25,12 @@ pub(crate) enum Record<'a> {
     Usage(Usage),
     Link(Link),
     End(End),
+    /// One from before there were summaries, or of a time when there were none.
     Erasure(Erasure),
     Forgotten(Forgotten),
+    Erased(Erased),
+    Trace(Trace<'a>),
+    Summary(Box<Summary<'a>>),
 }
 
 /// The numbers that the namespace would have given next; all others are below these.
@@ -106,6 +110,39 @@ pub(crate) struct Erasure {
     pub(crate) links: u64,
     pub(crate) bytes: u64,
     pub(crate) clock_confidence: u8,
+}
+
+/// An erasure of summaries, states and traces, too.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Erased {
+    pub(crate) erasure: Erasure,
+    pub(crate) summaries: u64,
+    pub(crate) states: u64,
+    pub(crate) traces: u64,
+}
+
+/// What the model saw when it gave the reply before it.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Trace<'a> {
+    #[serde(borrow)]
+    pub(crate) bytes: Cow<'a, [u8]>,
+}
+
+/// Of the session before it.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Summary<'a> {
+    pub(crate) id: u64,
+    pub(crate) depth: u8,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) sources: Vec<u64>,
+    #[serde(borrow)]
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) tokens: u32,
+    pub(crate) source_tokens: u32,
+    pub(crate) method: u8,
+    pub(crate) model_fingerprint: [u8; 32],
+    pub(crate) made: Stamp,
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -198,6 +235,9 @@ impl BundleCounts {
             Record::Link(_) => &mut self.links,
             Record::Counters(_)
             | Record::Erasure(_)
+            | Record::Erased(_)
+            | Record::Trace(_)
+            | Record::Summary(_)
             | Record::Forgotten(_)
             | Record::Imported(_)
             | Record::Usage(_)

@@ -7,7 +7,8 @@ use redb::{ReadableTable as _, Table, WriteTransaction};
 
 use super::import::{ImportReport, Taken};
 use super::record::{
-    Counters, Entity, Erasure, Fact, Forgotten, Imported, Record, Reply, Session, Turn, Usage,
+    Counters, Entity, Erased, Fact, Forgotten, Imported, Record, Reply, Session, Summary, Trace,
+    Turn, Usage,
 };
 use crate::error::{Fault, fault_from_redb};
 use crate::facts::MAX_NAME_BYTES;
@@ -17,6 +18,8 @@ use crate::forget::table::{ERASURES, ErasureRecord, FORGOTTEN};
 use crate::journal::op;
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, encode, seal};
 use crate::store::MAX_BYTES;
+use crate::summaries::table::TRACES;
+use crate::summaries::{self, Draft, Said, SummaryMethod, Tables, Writer};
 use crate::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
     key, turn_key,
@@ -45,6 +48,8 @@ pub(super) struct Taker<'t> {
     speakers: ByTurn<'t>,
     imported: Table<'t, &'static [u8; 24], &'static [u8; 8]>,
     forgotten: Table<'t, &'static TurnKey, &'static [u8; 8]>,
+    traces: ByTurn<'t>,
+    summaries: Tables<'t>,
     erasures: Erasures<'t>,
     /// Once the counters are there.
     facts: Option<Restorer<'t>>,
@@ -67,6 +72,10 @@ struct Open {
     seen: u64,
     /// Whether the last of them can be answered.
     awaits_reply: bool,
+    /// Whether the last record was a reply.
+    awaits_trace: bool,
+    /// Whether some of the turns were forgotten.
+    has_gaps: bool,
 }
 
 /// Highest number that a bundle can have: many of them fit.
@@ -87,6 +96,8 @@ impl<'t> Taker<'t> {
             speakers: transaction.open_table(SPEAKERS)?,
             imported: transaction.open_table(IMPORTED)?,
             forgotten: transaction.open_table(FORGOTTEN)?,
+            traces: transaction.open_table(TRACES)?,
+            summaries: Tables::open(transaction)?,
             erasures: Erasures::open(transaction)?,
             facts: None,
             counters: Counters { next_session: 1, activity: 0, next_fact: 1, next_entity: 1 },
@@ -113,12 +124,18 @@ impl<'t> Taker<'t> {
         self.report.counts.count(&record);
         match record {
             Record::Counters(counters) => self.counters(counters),
-            Record::Erasure(erasure) => self.erasures.take(&erasure),
+            Record::Erasure(erasure) => {
+                let erased = Erased { erasure, summaries: 0, states: 0, traces: 0 };
+                self.erasures.take(&erased)
+            }
+            Record::Erased(erased) => self.erasures.take(&erased),
             Record::Session(session) => self.session(session),
             Record::Turn(turn) => self.turn(turn),
             Record::Reply(reply) => self.reply(reply),
             Record::Forgotten(forgotten) => self.forgotten(forgotten),
             Record::Imported(imported) => self.imported(imported),
+            Record::Trace(trace) => self.trace(&trace),
+            Record::Summary(summary) => self.summary(&summary),
             Record::Entity(entity) => self.entity(entity),
             Record::Fact(fact) => self.fact(*fact),
             Record::Usage(Usage { fact, count, last_ms }) => {
@@ -134,12 +151,14 @@ impl<'t> Taker<'t> {
     fn order(&mut self, record: &Record<'_>) -> Result<(), Stop> {
         let phase = match record {
             Record::Counters(_) => 1,
-            Record::Erasure(_) => 2,
+            Record::Erasure(_) | Record::Erased(_) => 2,
             Record::Session(_)
             | Record::Turn(_)
             | Record::Reply(_)
             | Record::Forgotten(_)
-            | Record::Imported(_) => 3,
+            | Record::Imported(_)
+            | Record::Trace(_)
+            | Record::Summary(_) => 3,
             Record::Entity(_) => 4,
             Record::Fact(_) => 5,
             Record::Usage(_) => 6,
@@ -155,6 +174,10 @@ impl<'t> Taker<'t> {
         if is_outside && self.session.seen != self.session.turns {
             return Err(wrong("turns of the session before are missing"));
         }
+        if is_outside && std::mem::take(&mut self.session.has_gaps) {
+            self.summed_up(|writer| writer.finish())?;
+        }
+        self.session.awaits_trace &= matches!(record, Record::Trace(_));
         Ok(())
     }
 
@@ -195,7 +218,7 @@ impl<'t> Taker<'t> {
             activity: rank + session.activity,
         };
         self.sessions.insert(id.as_str().as_bytes(), encode(&record)?.as_slice())?;
-        self.session = Open { number, turns: session.turns, seen: 0, awaits_reply: false };
+        self.session = Open { number, turns: session.turns, ..Open::default() };
         Ok(())
     }
 
@@ -234,7 +257,64 @@ impl<'t> Taker<'t> {
         let key = self.next_turn(forgotten.seq, false)?;
         let erasure = self.erasures.of(forgotten.erasure)?;
         self.forgotten.insert(&key, &erasure.to_be_bytes())?;
+        self.session.has_gaps = true;
         Ok(())
+    }
+
+    fn trace(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+        if !std::mem::take(&mut self.session.awaits_trace) || trace.bytes.is_empty() {
+            return Err(wrong("there is no reply that it belongs to, or it is empty"));
+        }
+        within("it", trace.bytes.len(), MAX_BYTES)?;
+        let key = turn_key(self.session.number, self.session.seen);
+        let value = [&*trace.bytes, &seal(&trace.bytes)].concat();
+        self.traces.insert(&key, value.as_slice())?;
+        Ok(())
+    }
+
+    fn summary(&mut self, summary: &Summary<'_>) -> Result<(), Stop> {
+        if self.session.seen != self.session.turns {
+            return Err(wrong("turns of its session are missing before it"));
+        }
+        self.session.awaits_reply = false;
+        within("its text", summary.text.len(), MAX_BYTES)?;
+        if SummaryMethod::from_byte(summary.method).is_none() {
+            return Err(wrong("how it was made isn't known"));
+        }
+        let draft = Draft {
+            depth: summary.depth,
+            first: summary.first,
+            last: summary.last,
+            sources: summary.sources.clone(),
+            text: &summary.text,
+            tokens: summary.tokens,
+            source_tokens: summary.source_tokens,
+            method: summary.method,
+            model_fingerprint: summary.model_fingerprint,
+        };
+        self.summed_up(|mut writer| {
+            if !writer.number(summary.id) {
+                return Err(summaries::Stop::Wrong("its number isn't above the one before"));
+            }
+            writer.take(&draft, summary.made)?;
+            writer.finish()
+        })
+    }
+
+    /// What happens to the summaries of the session.
+    fn summed_up(
+        &mut self,
+        act: impl FnOnce(Writer<'_, 't>) -> Result<(), summaries::Stop>,
+    ) -> Result<(), Stop> {
+        let (turns, replies, forgotten) = (&self.turns, &self.replies, &self.forgotten);
+        let said = Said { turns, replies, forgotten };
+        let Open { number, turns, .. } = self.session;
+        let done = Writer::open(&mut self.summaries, said, number, turns).and_then(act);
+        done.map_err(|stop| match stop {
+            summaries::Stop::Fault(fault) => fault.into(),
+            summaries::Stop::Refused(error) => Stop::Wrong(error.to_string()),
+            summaries::Stop::Wrong(why) => wrong(why),
+        })
     }
 
     fn turn(&mut self, turn: Turn<'_>) -> Result<(), Stop> {
@@ -281,6 +361,7 @@ impl<'t> Taker<'t> {
         self.replies.insert(&key, encode(&ReplyRecord::new(number, &op))?.as_slice())?;
         let receipt = [&*reply.receipt, &seal(&reply.receipt)].concat();
         self.receipts.insert(&key, receipt.as_slice())?;
+        self.session.awaits_trace = true;
         Ok(())
     }
 
@@ -367,15 +448,14 @@ impl<'t> Erasures<'t> {
         Ok(Self { table, last, numbers: HashMap::new() })
     }
 
-    fn take(&mut self, erasure: &Erasure) -> Result<(), Stop> {
-        let known = self.known(erasure)?;
+    fn take(&mut self, erased: &Erased) -> Result<(), Stop> {
+        let known = self.known(erased)?;
         let number = known.unwrap_or(self.last.saturating_add(1));
-        if self.numbers.insert(erasure.number, number).is_some() {
+        if self.numbers.insert(erased.erasure.number, number).is_some() {
             return Err(wrong("its number is another's"));
         }
         if known.is_none() {
-            let record = record_of(&Erasure { number, ..*erasure });
-            let bytes = encode(&record)?;
+            let bytes = encode(&record_of(number, erased))?;
             ErasureRecord::read(number, &bytes).map_err(|_| wrong("its clock can't be"))?;
             self.table.insert(&number.to_be_bytes(), bytes.as_slice())?;
             self.last = number;
@@ -384,13 +464,15 @@ impl<'t> Erasures<'t> {
     }
 
     /// The number of an entry that says the same, and was here before.
-    fn known(&self, erasure: &Erasure) -> Result<Option<u64>, Stop> {
+    fn known(&self, erased: &Erased) -> Result<Option<u64>, Stop> {
         for entry in self.table.iter()? {
             let (key, bytes) = entry?;
             let number = u64::from_be_bytes(*key.value());
-            let same = encode(&record_of(&Erasure { number, ..*erasure }))?;
             let is_taken = self.numbers.values().any(|taken| *taken == number);
-            if !is_taken && bytes.value() == same.as_slice() {
+            // Whatever the form that it was written in.
+            let same = ErasureRecord::read(number, &encode(&record_of(number, erased))?);
+            let here = ErasureRecord::read(number, bytes.value());
+            if !is_taken && here.is_ok_and(|here| same.is_ok_and(|same| here == same)) {
                 return Ok(Some(number));
             }
         }
@@ -402,9 +484,10 @@ impl<'t> Erasures<'t> {
     }
 }
 
-fn record_of(erasure: &Erasure) -> ErasureRecord {
+fn record_of(number: u64, erased: &Erased) -> ErasureRecord {
+    let Erased { erasure, summaries, states, traces } = *erased;
     ErasureRecord {
-        number: erasure.number,
+        number,
         at_ms: erasure.at_ms,
         sessions: erasure.sessions,
         turns: erasure.turns,
@@ -416,6 +499,9 @@ fn record_of(erasure: &Erasure) -> ErasureRecord {
         links: erasure.links,
         bytes: erasure.bytes,
         clock_confidence: erasure.clock_confidence,
+        summaries,
+        states,
+        traces,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::facts::read::open as if_there;
 use crate::journal::apply::{remove_turns, save};
 use crate::journal::op::Stamp;
 use crate::record::{SessionRecord, encode};
+use crate::summaries::forget as summaries;
 use crate::table::{
     META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, key, seq_of, session_of, turn_key,
 };
@@ -28,6 +29,10 @@ pub(crate) struct Removal {
     pub(super) titles: BTreeSet<u64>,
     pub(super) facts: BTreeSet<u64>,
     pub(super) entities: BTreeSet<u64>,
+    /// Summaries of sessions that stay.
+    pub(super) summaries: BTreeSet<(u64, u64)>,
+    /// Whether a state or a trace has the words. All of them go in any case.
+    pub(super) quoted: bool,
     pub(super) bytes: u64,
     pub(super) at: Stamp,
 }
@@ -39,6 +44,8 @@ impl Removal {
             && self.titles.is_empty()
             && self.facts.is_empty()
             && self.entities.is_empty()
+            && self.summaries.is_empty()
+            && !self.quoted
     }
 }
 
@@ -57,9 +64,15 @@ pub(crate) fn apply(transaction: &WriteTransaction, removal: &Removal) -> Result
         links: 0,
         bytes: removal.bytes,
         clock_confidence: removal.at.clock,
+        summaries: count(&removal.summaries),
+        states: 0,
+        traces: 0,
     };
+    (record.states, record.traces) = summaries::wipe(transaction)?;
     forget_sessions(transaction, removal, &mut record)?;
     forget_turns(transaction, removal, &mut record)?;
+    let sessions = removal.turns.iter().map(|(session, _)| *session);
+    summaries::remove(transaction, &removal.summaries, sessions)?;
     let gone = Gone { facts: removal.facts.clone(), entities: removal.entities.clone() };
     record.links = remove(transaction, &gone)?;
     let bytes = encode(&record)?;
@@ -89,6 +102,7 @@ fn forget_sessions(
         counts.turns += among(TURNS)?;
         counts.replies += among(REPLIES)?;
         counts.receipts += among(RECEIPTS)?;
+        counts.summaries += summaries::count(transaction, *number)?;
         remove_turns(transaction, *number)?;
     }
     let mut changed = Vec::new();
@@ -181,6 +195,6 @@ pub(crate) fn all_turns(transaction: &ReadTransaction) -> Result<Vec<(u64, TurnS
         .collect()
 }
 
-fn count(set: &BTreeSet<u64>) -> u64 {
+fn count<T>(set: &BTreeSet<T>) -> u64 {
     u64::try_from(set.len()).unwrap_or(u64::MAX)
 }

@@ -68,7 +68,8 @@ pub struct ForgottenItem {
     /// What it is.
     pub kind: ForgottenKind,
     /// `SESSION/TURN/user`, `SESSION/TURN/assistant`, `SESSION/TURN` for a receipt and a speaker,
-    /// `SESSION` for a title and a session, `f12` for a fact, `e12` for an entity.
+    /// `SESSION` for a title and a session, `f12` for a fact, `e12` for an entity, `SESSION/s12` for a
+    /// summary, `SESSION/KIND` for a state, `SESSION/TURN/trace` for a trace.
     pub id: String,
     /// Bytes of its record; of a title those of its text.
     pub bytes: u64,
@@ -94,6 +95,12 @@ pub enum ForgottenKind {
     Fact,
     /// Whom or what there were facts about.
     Entity,
+    /// A summary of turns.
+    Summary,
+    /// What the engine kept of a session.
+    State,
+    /// What the model saw in a turn.
+    Trace,
 }
 
 impl ForgottenKind {
@@ -108,6 +115,9 @@ impl ForgottenKind {
             Self::Speaker => "speaker",
             Self::Fact => "fact",
             Self::Entity => "entity",
+            Self::Summary => "summary",
+            Self::State => "state",
+            Self::Trace => "trace",
         }
     }
 }
@@ -140,13 +150,21 @@ pub struct Erasure {
     pub links: u64,
     /// Bytes of all of it.
     pub bytes: u64,
+    /// Summaries, those of such sessions included.
+    pub summaries: u64,
+    /// States of sessions, all there were.
+    pub states: u64,
+    /// Traces, all there were.
+    pub traces: u64,
 }
 
 impl Store {
     /// Forgets for good, at `at`, or says what would be forgotten and changes nothing (`dry_run`).
     ///
     /// With a turn go its reply, its receipt, who spoke, the facts that were said in it, and its
-    /// session's title where that repeats it; with a session all of its turns and its name. With a fact go
+    /// session's title where that repeats it, and the summaries that cover it; with a session all of its
+    /// turns and its name. With anything go all states and traces, which may quote it: they are made
+    /// anew, or not needed. With a fact go
     /// the facts derived from it, its links and how often it was of use, and whom it is about where
     /// nothing else is said about them.
     ///

@@ -1,12 +1,12 @@
 //! What goes when something is forgotten.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadTransaction, ReadableTable as _};
 
 use super::apply::{Removal, is_marked};
 use super::needle::Needle;
-use super::walk::{Spot, walk};
+use super::walk::{Spot, state_name, walk};
 use super::{ForgottenItem, ForgottenKind, Selection};
 use crate::error::{Fault, WriteError, fault_from_redb};
 use crate::facts::forget::{Gone, close_over, said_in};
@@ -15,6 +15,10 @@ use crate::facts::table::{ENTITIES, FACTS};
 use crate::facts::{EntityId, FactError, FactId, fold_case};
 use crate::journal::op::Stamp;
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord};
+use crate::summaries::SummaryId;
+use crate::summaries::forget::going;
+use crate::summaries::read::for_each;
+use crate::summaries::table::{STATES, TRACES};
 use crate::table::{
     RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key,
 };
@@ -44,12 +48,14 @@ pub(super) fn plan(
         transaction,
         sessions: sessions(transaction)?,
         gone: Gone::default(),
+        gone_summaries: Vec::new(),
         plan: Plan::default(),
     };
     planner.plan.removal.at = at;
     planner.select(selection)?;
     planner.titles()?;
     planner.facts()?;
+    planner.summaries()?;
     planner.list()?;
     Ok(planner.plan)
 }
@@ -59,6 +65,8 @@ struct Planner<'t> {
     /// Those that can be read, by number.
     sessions: BTreeMap<u64, SessionRecord>,
     gone: Gone,
+    /// Session, number and bytes of each.
+    gone_summaries: Vec<(u64, u64, usize)>,
     plan: Plan,
 }
 
@@ -107,6 +115,8 @@ impl Planner<'_> {
             | Spot::Speaker(session, turn) => drop(plan.removal.turns.insert((session, turn))),
             Spot::Fact(id) => drop(gone.facts.insert(id)),
             Spot::Entity(id) => drop(gone.entities.insert(id)),
+            Spot::Summary(session, id) => drop(plan.removal.summaries.insert((session, id))),
+            Spot::State(..) | Spot::Trace(..) => plan.removal.quoted = true,
         })?;
         Ok(())
     }
@@ -148,6 +158,31 @@ impl Planner<'_> {
         Ok(())
     }
 
+    /// Adds what summaries go with the turns, and what is above them.
+    fn summaries(&mut self) -> Result<(), Stop> {
+        let removal = &mut self.plan.removal;
+        let (mut turns, mut named) = (BTreeMap::new(), BTreeMap::new());
+        for (session, turn) in &removal.turns {
+            turns.entry(*session).or_insert_with(BTreeSet::new).insert(*turn);
+        }
+        for (session, id) in std::mem::take(&mut removal.summaries) {
+            named.entry(session).or_insert_with(BTreeSet::new).insert(id);
+        }
+        let none = BTreeSet::new();
+        for session in turns.keys().chain(named.keys()).copied().collect::<BTreeSet<u64>>() {
+            if removal.sessions.contains(&session) {
+                continue;
+            }
+            let of =
+                |map: &BTreeMap<u64, BTreeSet<u64>>| map.get(&session).unwrap_or(&none).clone();
+            for (id, bytes) in going(self.transaction, session, &of(&turns), &of(&named))? {
+                removal.summaries.insert((session, id));
+                self.gone_summaries.push((session, id, bytes));
+            }
+        }
+        Ok(())
+    }
+
     /// Names everything.
     fn list(&mut self) -> Result<(), Stop> {
         let removal = std::mem::take(&mut self.plan.removal);
@@ -157,6 +192,10 @@ impl Planner<'_> {
             let bytes = bytes.get(name.as_bytes())?.map_or(0, |bytes| bytes.value().len());
             self.item(ForgottenKind::Session, name, bytes);
             self.list_turns(*session, 0..=u64::MAX)?;
+            for_each(self.transaction, *session, |id, _, bytes| {
+                self.gone_summaries.push((*session, id, bytes));
+                Ok(())
+            })?;
         }
         for session in &removal.titles {
             let title = self.sessions.get(session).map_or(0, |record| record.title.len());
@@ -176,6 +215,13 @@ impl Planner<'_> {
                 let bytes = entities.get(&id.to_be_bytes())?.map_or(0, |bytes| bytes.value().len());
                 self.item(ForgottenKind::Entity, EntityId(*id).to_string(), bytes);
             }
+        }
+        for (session, id, bytes) in std::mem::take(&mut self.gone_summaries) {
+            let name = format!("{}/{}", self.name(session), SummaryId(id));
+            self.item(ForgottenKind::Summary, name, bytes);
+        }
+        if !removal.is_empty() {
+            self.list_states()?;
         }
         self.plan.removal = removal;
         self.plan.removal.bytes = self.plan.items.iter().map(|item| item.bytes).sum();
@@ -200,6 +246,26 @@ impl Planner<'_> {
                 debug_assert_eq!(session_of(key.value()), session);
                 let id = format!("{name}/{}{end}", seq_of(key.value()));
                 self.item(kind, id, bytes.value().len());
+            }
+        }
+        Ok(())
+    }
+
+    /// All states and traces: each may quote what goes.
+    fn list_states(&mut self) -> Result<(), Stop> {
+        if let Some(states) = open(self.transaction, STATES)? {
+            for entry in states.iter()? {
+                let (key, bytes) = entry?;
+                let id = state_name(key.value(), |session| self.name(session));
+                self.item(ForgottenKind::State, id, bytes.value().len());
+            }
+        }
+        if let Some(traces) = open(self.transaction, TRACES)? {
+            for entry in traces.iter()? {
+                let (key, bytes) = entry?;
+                let (session, turn) = (session_of(key.value()), seq_of(key.value()));
+                let id = format!("{}/{turn}/trace", self.name(session));
+                self.item(ForgottenKind::Trace, id, bytes.value().len());
             }
         }
         Ok(())

@@ -8,12 +8,14 @@ use garret_core::medium::MediumError;
 use redb::{ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 
 use super::needle::Needle;
-use super::walk::{Spot, walk};
+use super::walk::{Spot, state_name, walk};
 use crate::error::{Fault, ReadError};
 use crate::facts::{EntityId, FactId};
 use crate::part::Part;
 use crate::record::SessionRecord;
 use crate::store::Store;
+use crate::summaries::SummaryId;
+use crate::summaries::table::state_parts;
 use crate::table::SESSIONS;
 
 /// A place where words are.
@@ -33,7 +35,8 @@ pub enum Trace {
     Record {
         /// `SESSION/TURN/user`, `SESSION/TURN/assistant`, `SESSION/TURN` for a receipt or the
         /// name of who spoke, the name of a session for its name or title, `f12` for a fact, `e12`
-        /// for an entity.
+        /// for an entity, `SESSION/s12` for a summary, `SESSION/KIND` for a state,
+        /// `SESSION/TURN/trace` for a trace.
         id: String,
     },
 }
@@ -157,6 +160,16 @@ fn records(transaction: &ReadTransaction, needle: &Needle) -> Result<Vec<Trace>,
                     }
                     Spot::Fact(id) => FactId(id).to_string(),
                     Spot::Entity(id) => EntityId(id).to_string(),
+                    Spot::Summary(session, id) => {
+                        format!("{}/{}", name_of(transaction, session)?, SummaryId(id))
+                    }
+                    Spot::State(key) => {
+                        let name = name_of(transaction, state_parts(&key).0)?;
+                        state_name(&key, |_| name)
+                    }
+                    Spot::Trace(session, turn) => {
+                        format!("{}/{turn}/trace", name_of(transaction, session)?)
+                    }
                 },
             })
         })

@@ -4,9 +4,13 @@ use redb::{ReadTransaction, ReadableTable as _, TableDefinition};
 
 use super::needle::Needle;
 use crate::error::{Fault, unless_damaged};
+use crate::facts::read::open;
 use crate::facts::table::{ENTITIES, FACTS, last_id};
 use crate::facts::{EntityRecord, FactRecord};
 use crate::record::{self, ReplyRecord, SessionRecord, TurnRecord, unseal};
+use crate::summaries::StateKind;
+use crate::summaries::record::SummaryRecord;
+use crate::summaries::table::{STATES, SUMMARIES, StateKey, TRACES, state_parts};
 use crate::table::{RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of};
 
 /// Where words were found.
@@ -26,6 +30,12 @@ pub(super) enum Spot {
     Fact(u64),
     /// In the name of what there are facts about, or of its type.
     Entity(u64),
+    /// In a session's summary of this number.
+    Summary(u64, u64),
+    /// In what the engine kept of a session.
+    State(StateKey),
+    /// In what the model saw in a turn.
+    Trace(u64, u64),
 }
 
 /// Tells `found` of every place among the records that has the words of `needle`. In a record that
@@ -63,9 +73,7 @@ pub(super) fn walk(
         Ok(())
     })?;
     by_turn(transaction, RECEIPTS, |(session, seq), bytes| {
-        let bytes = unseal(bytes).unwrap_or(bytes);
-        let text = std::str::from_utf8(bytes);
-        if needle.is_in_bytes(bytes) || text.is_ok_and(|text| needle.is_in(text)) {
+        if is_in_opaque(needle, bytes) {
             found(Spot::Receipt(session, seq));
         }
         Ok(())
@@ -91,7 +99,54 @@ pub(super) fn walk(
             found(Spot::Entity(id));
         }
         Ok(())
-    })
+    })?;
+    summaries(transaction, needle, found)
+}
+
+fn summaries(
+    transaction: &ReadTransaction,
+    needle: &Needle,
+    mut found: impl FnMut(Spot),
+) -> Result<(), Fault> {
+    if open(transaction, SUMMARIES)?.is_some() {
+        by_turn(transaction, SUMMARIES, |(session, id), bytes| {
+            let read = readable(SummaryRecord::read(session, id, bytes))?;
+            let is_in = |summary: SummaryRecord| needle.is_in(&summary.text);
+            if read.map_or_else(|| needle.is_in_bytes(bytes), is_in) {
+                found(Spot::Summary(session, id));
+            }
+            Ok(())
+        })?;
+    }
+    if open(transaction, TRACES)?.is_some() {
+        by_turn(transaction, TRACES, |(session, seq), bytes| {
+            if is_in_opaque(needle, bytes) {
+                found(Spot::Trace(session, seq));
+            }
+            Ok(())
+        })?;
+    }
+    let Some(states) = open(transaction, STATES)? else { return Ok(()) };
+    for entry in states.iter()? {
+        let (key, bytes) = entry?;
+        if is_in_opaque(needle, bytes.value()) {
+            found(Spot::State(*key.value()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the words are in a value of bytes that only others understand.
+fn is_in_opaque(needle: &Needle, value: &[u8]) -> bool {
+    let bytes = unseal(value).unwrap_or(value);
+    needle.is_in_bytes(bytes) || std::str::from_utf8(bytes).is_ok_and(|text| needle.is_in(text))
+}
+
+/// How a state is named, by the name of its session.
+pub(super) fn state_name(key: &StateKey, session: impl FnOnce(u64) -> String) -> String {
+    let (number, kind) = state_parts(key);
+    let kind = StateKind::from_byte(kind).map_or("state", StateKind::as_str);
+    format!("{}/{kind}", session(number))
 }
 
 fn is_in_fact(needle: &Needle, fact: &FactRecord) -> bool {
@@ -117,7 +172,7 @@ fn by_number(
     table: TableDefinition<'static, &'static [u8; 8], &'static [u8]>,
     mut visit: impl FnMut(u64, &[u8]) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
-    let Some(table) = crate::facts::read::open(transaction, table)? else { return Ok(()) };
+    let Some(table) = open(transaction, table)? else { return Ok(()) };
     for entry in table.iter()? {
         let (key, bytes) = entry?;
         visit(last_id(key.value()), bytes.value())?;

@@ -41,6 +41,7 @@
 //! removes the summaries above it, and any forgetting all states and traces.
 
 mod error;
+pub(crate) mod forget;
 mod id;
 mod op;
 pub(crate) mod read;
@@ -52,7 +53,9 @@ mod write;
 
 pub use error::SummaryError;
 pub use id::{SummaryId, SummaryIdError};
-pub(crate) use op::Compaction;
+pub(crate) use op::{Compaction, Draft};
 pub use store::MAX_STATE_BYTES;
 pub use view::{NewSummary, StateKind, Summary, SummaryMethod};
-pub(crate) use write::{apply, frontier, put_trace, remove_session, set_state};
+pub(crate) use write::{
+    Said, Stop, Tables, Writer, apply, frontier, put_trace, remove_session, set_state,
+};

@@ -14,8 +14,8 @@ use crate::table::{seq_of, turn_key};
 /// themselves first. A damaged one is left out, with a warning.
 pub(super) fn all(transaction: &ReadTransaction, session: u64) -> Result<Vec<Summary>, Fault> {
     let mut found = Vec::new();
-    for_each(transaction, session, |_, record| {
-        let read = record.and_then(|(record, _)| record.into_summary());
+    for_each(transaction, session, |_, record, _| {
+        let read = record.and_then(SummaryRecord::into_summary);
         let tell = |what, key| tracing::warn!(what, key, "damaged; the others go on");
         found.extend(unless_damaged(read, tell)?);
         Ok(())
@@ -24,19 +24,19 @@ pub(super) fn all(transaction: &ReadTransaction, session: u64) -> Result<Vec<Sum
     Ok(found)
 }
 
-/// Hands every summary of a session to `f` by its number, with the length of its value.
+/// Hands every summary of a session to `f` by its number, and the length of its value.
 pub(crate) fn for_each(
     transaction: &ReadTransaction,
     session: u64,
-    mut f: impl FnMut(u64, Result<(SummaryRecord, usize), Fault>) -> Result<(), Fault>,
+    mut f: impl FnMut(u64, Result<SummaryRecord, Fault>, usize) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     let Some(summaries) = open(transaction, SUMMARIES)? else { return Ok(()) };
     let (first, last) = (summary_key(session, 0), summary_key(session, u64::MAX));
     for entry in summaries.range::<&SummaryKey>(&first..=&last)? {
         let (key, bytes) = entry?;
         let id = seq_of(key.value());
-        let read = SummaryRecord::read(session, id, bytes.value());
-        f(id, read.map(|record| (record, bytes.value().len())))?;
+        let bytes = bytes.value();
+        f(id, SummaryRecord::read(session, id, bytes), bytes.len())?;
     }
     Ok(())
 }

@@ -17,9 +17,11 @@ use crate::record::{ReplyRecord, TurnRecord, damaged, encode, seal};
 use crate::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
 
 /// Why a compaction ends early.
-enum Stop {
+pub(crate) enum Stop {
     Fault(Fault),
     Refused(SummaryError),
+    /// It can't be, in what was written elsewhere.
+    Wrong(&'static str),
 }
 
 /// Stores the summaries of `op`, of the session of this number and with so many turns; their
@@ -36,7 +38,13 @@ pub(crate) fn apply(
     if op.summaries.is_empty() {
         return Ok(Ok(Vec::new()));
     }
-    let done = Writer::open(transaction, session, turns).and_then(|mut writer| {
+    let mut tables = Tables::open(transaction)?;
+    let said = Said {
+        turns: &transaction.open_table(TURNS)?,
+        replies: &transaction.open_table(REPLIES)?,
+        forgotten: &transaction.open_table(FORGOTTEN)?,
+    };
+    let done = Writer::open(&mut tables, said, session, turns).and_then(|mut writer| {
         let ids = op.summaries.iter().map(|draft| writer.take(draft, op.at));
         let ids = ids.collect::<Result<Vec<_>, _>>()?;
         writer.finish()?;
@@ -45,6 +53,7 @@ pub(crate) fn apply(
     match done {
         Ok(ids) => Ok(Ok(ids)),
         Err(Stop::Refused(error)) => Ok(Err(error.into())),
+        Err(Stop::Wrong(why)) => Err(Fault::Engine(why.to_owned())),
         Err(Stop::Fault(fault)) => Err(fault),
     }
 }
@@ -95,18 +104,40 @@ pub(crate) fn remove_session(transaction: &WriteTransaction, session: u64) -> Re
     Ok(states.retain_in::<&[u8; 9], _>(&first..=&last, |_, _| false)?)
 }
 
-/// The tables that a session's summaries are written to and checked by.
-struct Writer<'t> {
+type ByTurn<'t> = Table<'t, &'static TurnKey, &'static [u8]>;
+
+/// The tables that summaries are written to.
+pub(crate) struct Tables<'t> {
+    summaries: Table<'t, &'static SummaryKey, &'static [u8]>,
+    leaves: Table<'t, &'static TurnKey, &'static [u8; 16]>,
+    heads: Table<'t, &'static [u8; 8], &'static [u8]>,
+}
+
+impl<'t> Tables<'t> {
+    pub(crate) fn open(transaction: &'t WriteTransaction) -> Result<Self, Fault> {
+        Ok(Self {
+            summaries: transaction.open_table(SUMMARIES)?,
+            leaves: transaction.open_table(LEAVES)?,
+            heads: transaction.open_table(HEADS)?,
+        })
+    }
+}
+
+/// The tables that say what can be summed up.
+pub(crate) struct Said<'w, 't> {
+    pub(crate) turns: &'w ByTurn<'t>,
+    pub(crate) replies: &'w ByTurn<'t>,
+    pub(crate) forgotten: &'w Table<'t, &'static TurnKey, &'static [u8; 8]>,
+}
+
+/// Writes a session's summaries.
+pub(crate) struct Writer<'w, 't> {
     session: u64,
     /// Turns that it has.
     turns: u64,
     head: HeadRecord,
-    summaries: Table<'t, &'static SummaryKey, &'static [u8]>,
-    leaves: Table<'t, &'static TurnKey, &'static [u8; 16]>,
-    heads: Table<'t, &'static [u8; 8], &'static [u8]>,
-    said: Table<'t, &'static TurnKey, &'static [u8]>,
-    replies: Table<'t, &'static TurnKey, &'static [u8]>,
-    forgotten: Table<'t, &'static TurnKey, &'static [u8; 8]>,
+    to: &'w mut Tables<'t>,
+    said: Said<'w, 't>,
 }
 
 /// What a summary is made of.
@@ -118,27 +149,29 @@ struct Extent {
     latest_ms: i64,
 }
 
-impl<'t> Writer<'t> {
-    fn open(transaction: &'t WriteTransaction, session: u64, turns: u64) -> Result<Self, Stop> {
-        let heads = transaction.open_table(HEADS)?;
-        let head = match heads.get(&session.to_be_bytes())? {
+impl<'w, 't> Writer<'w, 't> {
+    pub(crate) fn open(
+        to: &'w mut Tables<'t>,
+        said: Said<'w, 't>,
+        session: u64,
+        turns: u64,
+    ) -> Result<Self, Stop> {
+        let head = match to.heads.get(&session.to_be_bytes())? {
             Some(bytes) => HeadRecord::read(session, bytes.value())?,
             None => HeadRecord::new(session),
         };
-        Ok(Self {
-            session,
-            turns,
-            head,
-            heads,
-            summaries: transaction.open_table(SUMMARIES)?,
-            leaves: transaction.open_table(LEAVES)?,
-            said: transaction.open_table(TURNS)?,
-            replies: transaction.open_table(REPLIES)?,
-            forgotten: transaction.open_table(FORGOTTEN)?,
-        })
+        Ok(Self { session, turns, head, to, said })
     }
 
-    fn take(&mut self, draft: &Draft<'_>, at: Stamp) -> Result<SummaryId, Stop> {
+    /// Gives the next summary this number, if that is none that was given.
+    pub(crate) fn number(&mut self, id: u64) -> bool {
+        let free = id >= self.head.next && id < u64::MAX;
+        self.head.next = if free { id } else { self.head.next };
+        free
+    }
+
+    /// Stores a summary, with the next number.
+    pub(crate) fn take(&mut self, draft: &Draft<'_>, at: Stamp) -> Result<SummaryId, Stop> {
         let (from, to) = (draft.first, draft.last);
         if draft.text.trim().is_empty() {
             return Err(SummaryError::Blank { from, to }.into());
@@ -186,7 +219,7 @@ impl<'t> Writer<'t> {
             return Err(mismatch(draft, 0, (from, to)));
         }
         let (first, last) = (turn_key(self.session, 0), turn_key(self.session, to));
-        if let Some(entry) = self.leaves.range::<&TurnKey>(&first..=&last)?.next_back() {
+        if let Some(entry) = self.to.leaves.range::<&TurnKey>(&first..=&last)?.next_back() {
             let (start, leaf) = entry?;
             let (end, by) = (session_of(leaf.value()), SummaryId(seq_of(leaf.value())));
             if end >= from {
@@ -198,13 +231,14 @@ impl<'t> Writer<'t> {
             return Err(SummaryError::Forgotten { from, to }.into());
         }
         let key = turn_key(self.session, to);
-        let waits = self.replies.get(&key)?.is_none() && self.forgotten.get(&key)?.is_none();
+        let waits =
+            self.said.replies.get(&key)?.is_none() && self.said.forgotten.get(&key)?.is_none();
         if to == turns && waits {
             return Err(SummaryError::Unanswered { turn: to }.into());
         }
         let (earliest_ms, latest_ms) = self.times(from, to)?;
         let value = leaf_value(to, id);
-        self.leaves.insert(&turn_key(self.session, from), &value)?;
+        self.to.leaves.insert(&turn_key(self.session, from), &value)?;
         Ok(Extent { first: from, last: to, depth: 0, earliest_ms, latest_ms })
     }
 
@@ -212,12 +246,12 @@ impl<'t> Writer<'t> {
     fn times(&self, from: u64, to: u64) -> Result<(i64, i64), Stop> {
         let (first, last) = (turn_key(self.session, from), turn_key(self.session, to));
         let mut times = Vec::new();
-        for entry in self.said.range::<&TurnKey>(&first..=&last)? {
+        for entry in self.said.turns.range::<&TurnKey>(&first..=&last)? {
             let (key, bytes) = entry?;
             let turn = TurnRecord::view(self.session, seq_of(key.value()), bytes.value());
             times.extend(turn.ok().map(|turn| turn.accepted_ms));
         }
-        for entry in self.replies.range::<&TurnKey>(&first..=&last)? {
+        for entry in self.said.replies.range::<&TurnKey>(&first..=&last)? {
             let (key, bytes) = entry?;
             let reply = ReplyRecord::view(self.session, seq_of(key.value()), bytes.value());
             times.extend(reply.ok().map(|reply| reply.finished_ms));
@@ -251,7 +285,7 @@ impl<'t> Writer<'t> {
 
     /// A summary that can become a source.
     fn source(&self, id: u64) -> Result<SummaryRecord, Stop> {
-        let Some(bytes) = self.summaries.get(&summary_key(self.session, id))? else {
+        let Some(bytes) = self.to.summaries.get(&summary_key(self.session, id))? else {
             return Err(SummaryError::UnknownSummary { id: SummaryId(id) }.into());
         };
         let source = SummaryRecord::read(self.session, id, bytes.value())?;
@@ -275,42 +309,43 @@ impl<'t> Writer<'t> {
 
     fn forgotten_among(&self, from: u64, to: u64) -> Result<u64, Stop> {
         let (first, last) = (turn_key(self.session, from), turn_key(self.session, to));
-        let count = self.forgotten.range::<&TurnKey>(&first..=&last)?.count();
+        let count = self.said.forgotten.range::<&TurnKey>(&first..=&last)?.count();
         Ok(u64::try_from(count).unwrap_or(u64::MAX))
     }
 
     fn save(&mut self, record: &SummaryRecord) -> Result<(), Stop> {
         let key = summary_key(self.session, record.id);
-        self.summaries.insert(&key, encode(record)?.as_slice())?;
+        self.to.summaries.insert(&key, encode(record)?.as_slice())?;
         Ok(())
     }
 
     /// Moves the frontier on.
-    fn finish(mut self) -> Result<(), Stop> {
+    pub(crate) fn finish(self) -> Result<(), Stop> {
         let (session, from) = (self.session, self.head.frontier);
-        let frontier = frontier(session, from, self.turns, &self.leaves, &self.forgotten)?;
+        let frontier = frontier(session, from, &self.to.leaves, self.said.forgotten)?;
         let head = HeadRecord { frontier, ..self.head };
-        self.heads.insert(&session.to_be_bytes(), encode(&head)?.as_slice())?;
+        self.to.heads.insert(&session.to_be_bytes(), encode(&head)?.as_slice())?;
         Ok(())
     }
 }
 
 /// Where the turns that are covered by leaves or forgotten, in a row, end. They reach `from` at
-/// least; the session has so many `turns`.
+/// least.
 pub(crate) fn frontier(
     session: u64,
     from: u64,
-    turns: u64,
     leaves: &impl ReadableTable<&'static TurnKey, &'static [u8; 16]>,
     forgotten: &impl ReadableTable<&'static TurnKey, &'static [u8; 8]>,
 ) -> Result<u64, Fault> {
     let mut frontier = from;
-    while frontier < turns {
-        let next = turn_key(session, frontier + 1);
-        let leaf = leaves.get(&next)?.map(|leaf| session_of(leaf.value()));
+    while let Some(turn) = frontier.checked_add(1) {
+        let next = turn_key(session, turn);
+        // It may start before, with a turn that was forgotten.
+        let before = leaves.range::<&TurnKey>(&turn_key(session, 0)..=&next)?.next_back();
+        let leaf = before.transpose()?.map(|(_, leaf)| session_of(leaf.value()));
         match leaf.filter(|last| *last > frontier) {
             Some(last) => frontier = last,
-            None if forgotten.get(&next)?.is_some() => frontier += 1,
+            None if forgotten.get(&next)?.is_some() => frontier = turn,
             None => break,
         }
     }

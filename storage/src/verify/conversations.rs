@@ -167,6 +167,14 @@ pub(super) fn forgotten(transaction: &ReadTransaction, report: &mut Report) -> R
     Ok(())
 }
 
+/// How many turns each session has that can be read, by number.
+pub(super) fn turns_of_sessions(
+    transaction: &ReadTransaction,
+) -> Result<BTreeMap<u64, u64>, Fault> {
+    let counts = Counts::load(transaction)?.sessions;
+    Ok(counts.into_iter().map(|(number, count)| (number, count.turns)).collect())
+}
+
 /// How many turns each session has and should have.
 struct Counts {
     sessions: BTreeMap<u64, Count>,

@@ -8,11 +8,13 @@ use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable as _};
 use super::readable;
 use super::report::{Advice, Report};
 use crate::error::Fault;
+use crate::facts::Pin;
 use crate::facts::lane::{heir_key_of, lane_of_record, load, slot_key};
 use crate::facts::read::open as table;
-use crate::facts::record::{FactRecord, fact_name};
+use crate::facts::record::{FactRecord, PINS, fact_name};
 use crate::facts::table::{
-    ENTITIES, FACTS, HEIRS, IdKey, LaneKey, SLOT_KEY, SLOTS, SOURCES, key, last_id, source_key,
+    ENTITIES, FACTS, HEIRS, IdKey, LaneKey, PINS as PINNED, SLOT_KEY, SLOTS, SOURCES, key, last_id,
+    source_key,
 };
 use crate::table::META;
 
@@ -37,6 +39,7 @@ pub(super) fn facts(transaction: &ReadTransaction, report: &mut Report) -> Resul
     let heirs = table(transaction, HEIRS)?;
     let sources = table(transaction, SOURCES)?;
     let entities = table(transaction, ENTITIES)?;
+    let pins = table(transaction, PINNED)?;
     let mut chains = Chains { facts: &facts, done: HashSet::new() };
     let mut highest = 0;
     for entry in facts.iter()? {
@@ -54,6 +57,12 @@ pub(super) fn facts(transaction: &ReadTransaction, report: &mut Report) -> Resul
         }
         if fact.session != 0 && !has(&sources, &source_key(fact.session, fact.turn, id))? {
             wrong(id, "the table of turns with facts doesn't have it", report);
+        }
+        if (fact.pin() != Pin::None) != has(&pins, &id.to_be_bytes())? {
+            wrong(id, "the table of pins says otherwise than it", report);
+        }
+        if fact.flags & PINS == PINS || fact.pin() != Pin::None && fact.superseded_by != 0 {
+            wrong(id, "it has two pins, or one although it was replaced", report);
         }
         if fact.subject != 0 && !has(&entities, &fact.subject.to_be_bytes())? {
             wrong(id, &format!("it is about e{}, which isn't there", fact.subject), report);

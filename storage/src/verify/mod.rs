@@ -9,6 +9,7 @@ mod facts;
 mod files;
 mod references;
 mod report;
+mod summaries;
 
 use garret_core::medium::MediumError;
 use redb::{ReadTransaction, ReadableDatabase as _};
@@ -51,11 +52,13 @@ impl Store {
     /// [`ReadError::Medium`] when the device doesn't answer.
     pub fn verify(&self) -> Result<Report, ReadError> {
         let mut report = Report::default();
-        let conversations: [(&str, Section); 4] = [
+        let conversations: [(&str, Section); 6] = [
             ("sessions", conversations::sessions),
             ("turns and replies", conversations::turns),
             ("speakers and imports", conversations::imported),
             ("what was forgotten", conversations::forgotten),
+            ("summaries", summaries::summaries),
+            ("states and traces", summaries::states),
         ];
         self.files(&mut report)?;
         for (name, check) in conversations.into_iter().chain(OF_FACTS) {

@@ -11,7 +11,7 @@ use crate::facts::lane::heir_key_of;
 use crate::facts::read::open as table;
 use crate::facts::record::{EntityRecord, UsageRecord};
 use crate::facts::table::{
-    Direction, ENTITIES, FACTS, HEIRS, IdKey, LINKS, NAMES, SOURCES, USAGE, key, kind_byte,
+    Direction, ENTITIES, FACTS, HEIRS, IdKey, LINKS, NAMES, PINS, SOURCES, USAGE, key, kind_byte,
     last_id, link_key, link_near, link_parts, names_key,
 };
 use crate::facts::{EntityId, FactId, Node};
@@ -42,6 +42,12 @@ pub(super) fn of_facts(transaction: &ReadTransaction, report: &mut Report) -> Re
             if fact.is_some_and(|fact| (fact.session, fact.turn) != (session, turn)) {
                 wrong(id, "the table of turns with facts has another turn", report);
             }
+        }
+    }
+    if let Some(pins) = table(transaction, PINS)? {
+        for entry in pins.iter()? {
+            report.checked.references += 1;
+            fact(&facts, last_id(entry?.0.value()), "table of pins", report)?;
         }
     }
     if let Some(usage) = table(transaction, USAGE)? {

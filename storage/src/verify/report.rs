@@ -36,6 +36,8 @@ pub struct Checked {
     pub turns: u64,
     /// Replies and their receipts.
     pub replies: u64,
+    /// Summaries.
+    pub summaries: u64,
     /// Facts.
     pub facts: u64,
     /// Entities.

@@ -7,11 +7,13 @@ use garret_core::medium::{Medium, MediumError};
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
 use garret_storage::{
-    BackupError, Fact, FactFilter, FactId, ImportedTurn, LinkKind, NewFact, Node, OpenError,
-    Origin, Selection, Store, search::Speaker,
+    BackupError, Fact, FactFilter, FactId, ImportedTurn, LinkKind, NewFact, NewReply, NewSummary,
+    Node, OpenError, Origin, Pin, Selection, StateKind, Store, StoredFinish, SummaryId,
+    search::Speaker,
 };
 
 use crate::model::{NAMESPACE, Op, Pair, apply, dump, id, open, workload};
+use crate::summaries::leaf;
 
 /// A store with something in every table: the conversations of the workload, facts of all kinds
 /// about two subjects, links, and facts that were of use.
@@ -67,6 +69,49 @@ pub(crate) fn fill(store: &Store) {
     let tea = store.entities().unwrap().first().unwrap().id;
     store.link(Node::Fact(acme), LinkKind::Related, Node::Entity(tea)).unwrap();
     store.touch(&[(oslo, 90), (acme, 91), (oslo, 92)]).unwrap();
+    store.pin(bergen, Pin::User).unwrap();
+    store.pin(acme, Pin::Auto).unwrap();
+    sum_up(store);
+}
+
+/// Of one session two leaves, what they come to, and one more; a trace that is text, and one that
+/// isn't; states.
+fn sum_up(store: &Store) {
+    let (session, at) = (id(3), |ms| WallTime { unix_ms: ms, confidence: Confidence::Unsure });
+    let reply = NewReply {
+        text: "I see.",
+        tokens: &[],
+        model_fingerprint: &[3; 32],
+        finish: StoredFinish::Stop,
+        at: at(96),
+        receipt: b"",
+        trace: b"user: <|im_start|>system",
+    };
+    assert_eq!(store.accept(&session, "And the queen?", at(95)).unwrap(), 3);
+    store.reply(&session, 3, reply).unwrap();
+    assert_eq!(store.accept(&session, "And the drones?", at(97)).unwrap(), 4);
+    store.reply(&session, 4, NewReply { trace: &[0xff, 0, 0xfe], ..reply }).unwrap();
+    let sources = [SummaryId(1), SummaryId(2)];
+    let node = NewSummary { depth: 1, sources: &sources, ..leaf(1, 2) };
+    let summaries = [leaf(1, 1), leaf(2, 2), node, leaf(4, 4)];
+    let ids = store.compact_session(&session, &summaries, Some(b"prefix"), at(98)).unwrap();
+    assert_eq!(ids.len(), 4);
+    store.set_state(&session, StateKind::Gate, b"calm").unwrap();
+}
+
+/// Everything about summaries, and what the model saw.
+pub(crate) fn summed_up(store: &Store) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut sessions = store.sessions().unwrap();
+    sessions.sort_by(|a, b| a.id.as_str().cmp(b.id.as_str()));
+    for info in sessions {
+        let summaries = store.summaries(&info.id).unwrap();
+        lines.extend(summaries.iter().map(|summary| format!("{} {summary:?}", info.id)));
+        lines.push(format!("{} up to {}", info.id, store.frontier(&info.id).unwrap()));
+        let trace = |turn| store.trace(&info.id, turn).unwrap();
+        lines.extend((1..=info.turns).filter_map(trace).map(|trace| format!("{trace:?}")));
+    }
+    lines
 }
 
 /// Forgets a turn of a filled store.
@@ -103,6 +148,7 @@ fn a_backup_is_the_same_store() {
     let restored = open(&copy);
     assert_eq!(dump(&restored).unwrap(), dump(&store).unwrap());
     assert_eq!(facts(&restored), facts(&store));
+    assert_eq!(summed_up(&restored), summed_up(&store));
     assert_eq!(restored.entities().unwrap(), store.entities().unwrap());
     let report = restored.verify().unwrap();
     assert_eq!(report.problems, []);
@@ -255,6 +301,7 @@ fn stats_count_what_is_there() {
     );
     assert!(stats.facts.latest > 0 && stats.facts.superseded > 0);
     assert_eq!((stats.entities, stats.links), (2, 2));
+    assert_eq!((stats.summaries, stats.traces, stats.pinned), (4, 2, 2));
     assert_eq!(stats.pending, store.pending().unwrap());
     let bytes = pair.bytes().map(|bytes| bytes.len() as u64);
     assert_eq!(stats.bytes.iter().map(|(_, bytes)| *bytes).collect::<Vec<_>>(), bytes);

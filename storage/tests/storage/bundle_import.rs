@@ -9,7 +9,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use sha2::Digest as _;
 
-use crate::bundle::{facts, fill, forget};
+use crate::bundle::{facts, fill, forget, summed_up};
 use crate::crash::Run;
 use crate::facts_model;
 use crate::model::{self, NAMESPACE, Op, Pair, apply, dump, open};
@@ -53,6 +53,7 @@ fn an_empty_store_takes_in_what_another_one_had() {
         assert_eq!((counts.entities, counts.links), (stats.entities, stats.links));
         assert_eq!(dump(&other).unwrap(), dump(&store).unwrap());
         assert_eq!(facts(&other), facts(&store));
+        assert_eq!(summed_up(&other), summed_up(&store));
         assert_eq!(other.entities().unwrap(), store.entities().unwrap());
         assert_eq!(other.verify().unwrap().problems, []);
         // What comes next gets the same numbers.

@@ -1,6 +1,10 @@
 //! Random operations on facts, each answer and each state compared with the reference.
 
+use std::collections::BTreeMap;
+
+use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
+use garret_storage::{FactFilter, FactId, Pin};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -112,4 +116,99 @@ fn the_fixed_story_matches_the_reference() {
     });
     assert_eq!(refused.count(), 0);
     assert!(model.facts.len() > 8);
+}
+
+/// What pins should be after an operation: a fact that has an heir gives its pin to whoever is at the
+/// end of that line, one that ends otherwise loses it.
+fn follow(pins: &Pins, before: &Model, after: &Model) -> Pins {
+    let row = |fact: u64| &after.facts[fact as usize - 1];
+    let ended = |fact: u64| {
+        let old = before.facts.get(fact as usize - 1);
+        old.is_some_and(|old| old.end != row(fact).end)
+    };
+    let mut found = Pins::new();
+    for (fact, pin) in pins {
+        let mut at = *fact;
+        while let Some(heir) = row(at).heir {
+            at = heir;
+        }
+        if !ended(at) {
+            let kept = found.entry(at).or_insert(*pin);
+            *kept = (*kept).max(*pin);
+        }
+    }
+    found
+}
+
+type Pins = BTreeMap<u64, Pin>;
+
+fn check_pins(steps: &[(Op, Option<(u64, Pin)>)]) -> Result<(), TestCaseError> {
+    let pair = Pair::<RamMedium>::default();
+    let (mut store, mut model, mut pins) = (pair.open(), Model::default(), Pins::new());
+    for (op, pin) in steps {
+        let before = model.clone();
+        model.apply(op);
+        if matches!(op, Op::Reopen | Op::Kill) {
+            drop(store);
+            store = pair.open();
+        } else {
+            apply(&store, &before, op)?;
+        }
+        pins = follow(&pins, &before, &model);
+        if let Some((fact, pin)) = pin
+            && let Some(fact) = fact.checked_rem(model.facts.len() as u64).map(|fact| fact + 1)
+        {
+            let replaced = model.facts[fact as usize - 1].heir.is_some();
+            let done = store.pin(FactId(fact), *pin);
+            prop_assert_eq!(done.is_err(), replaced && *pin != Pin::None);
+            match pin {
+                Pin::None => drop(pins.remove(&fact)),
+                pin if !replaced => {
+                    let kept = pins.entry(fact).or_insert(*pin);
+                    *kept = (*kept).max(*pin);
+                }
+                _ => {}
+            }
+        }
+        let all = FactFilter { limit: 10_000, ..FactFilter::default() };
+        let found = store.facts(&all).unwrap().facts.into_iter();
+        let found: Pins = found
+            .filter(|fact| fact.pinned != Pin::None)
+            .map(|fact| (fact.id.0, fact.pinned))
+            .collect();
+        prop_assert_eq!(&found, &pins, "after {:?} and {:?} on {:#?}", op, pin, before);
+        prop_assert_eq!(store.check_facts().unwrap(), [""; 0]);
+        let now = WallTime { unix_ms: MOMENTS / 2, confidence: Confidence::Good };
+        let shown = store.pinned(now).unwrap();
+        let holds = pins.keys().filter(|fact| {
+            let row = &model.facts[**fact as usize - 1];
+            row.start <= now.unix_ms && row.end.is_none_or(|end| now.unix_ms < end)
+        });
+        prop_assert_eq!(shown.len(), holds.count());
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        cases: cases(),
+        failure_persistence: None,
+        ..Default::default()
+    })]
+
+    #[test]
+    fn pins_follow_their_facts(
+        steps in vec(
+            (
+                op(),
+                prop::option::of((
+                    any::<u64>(),
+                    prop::sample::select(vec![Pin::None, Pin::Auto, Pin::Auto, Pin::User]),
+                )),
+            ),
+            50,
+        ),
+    ) {
+        check_pins(&steps)?;
+    }
 }

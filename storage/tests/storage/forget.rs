@@ -60,6 +60,12 @@ fn a_pattern_takes_all_that_has_it_and_all_that_rests_on_that() {
         "f5",
         "e2",
         "e3",
+        "kitchen/s2",
+        "kitchen/s3",
+        "kitchen/context",
+        "kitchen/work",
+        "letters/gate",
+        "kitchen/2/trace",
     ];
     assert_eq!(ids(&items), expected);
     assert!(items.iter().all(|item| item.bytes > 0));
@@ -67,6 +73,7 @@ fn a_pattern_takes_all_that_has_it_and_all_that_rests_on_that() {
     let erasure = store.erasures().unwrap()[0];
     assert_eq!((erasure.number, erasure.turns, erasure.replies, erasure.facts), (1, 3, 1, 3));
     assert_eq!((erasure.titles, erasure.entities, erasure.links), (1, 2, 1));
+    assert_eq!((erasure.summaries, erasure.states, erasure.traces), (2, 3, 1));
     assert_eq!(erasure.bytes, items.iter().map(|item| item.bytes).sum::<u64>());
     assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
     assert!(!holds_canary(&disk.images()));
@@ -100,6 +107,10 @@ fn a_trace_is_told_wherever_it_is() {
         "kitchen/2",
         "f2",
         "e3",
+        "kitchen/s2",
+        "kitchen/2/trace",
+        "kitchen/context",
+        "kitchen/work",
     ];
     assert_eq!(records, expected);
     let extensions: BTreeSet<_> = traces
@@ -223,9 +234,17 @@ fn a_session_goes_with_its_name_and_the_facts_that_were_said_in_it() {
         "f4",
         "e1",
         "e2",
+        "kitchen/s1",
+        "kitchen/s2",
+        "kitchen/s3",
+        "kitchen/context",
+        "kitchen/work",
+        "letters/gate",
+        "kitchen/2/trace",
     ];
     assert_eq!(ids(&items), expected);
-    assert_eq!(store.erasures().unwrap()[0].sessions, 1);
+    let erasure = store.erasures().unwrap()[0];
+    assert_eq!((erasure.sessions, erasure.summaries, erasure.states), (1, 3, 3));
     assert_eq!(store.verify_erased(b"kitchen").unwrap(), []);
     assert_eq!(store.verify_erased(b"Oslo").unwrap(), []);
     assert_eq!(store.sessions().unwrap().len(), 1);

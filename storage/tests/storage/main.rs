@@ -34,6 +34,8 @@ mod search_links;
 mod search_threads;
 mod snapshot;
 mod summaries;
+mod summaries_model;
+mod summaries_operations;
 mod vectors;
 mod vectors_crash;
 mod vectors_store;

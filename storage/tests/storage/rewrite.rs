@@ -8,9 +8,11 @@ use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::{Cut, Faults, FaultyMedium, FileMedium, Op as MediumOp, RamMedium};
 use garret_storage::search::Speaker;
 use garret_storage::{
-    FactFilter, ImportedTurn, NewFact, NewReply, Origin, Part, Selection, Store, StoredFinish,
-    WriteError,
+    FactFilter, ImportedTurn, NewFact, NewReply, NewSummary, Origin, Part, Selection, StateKind,
+    Store, StoredFinish, SummaryId, WriteError,
 };
+
+use crate::summaries::leaf;
 
 pub(crate) const AT: WallTime =
     WallTime { unix_ms: 1_767_225_600_000, confidence: Confidence::Good };
@@ -58,16 +60,38 @@ pub(crate) fn id(name: &str) -> garret_core::id::SessionId {
 }
 
 pub(crate) fn reply(store: &Store, session: &str, seq: u64, text: &str, receipt: &str) {
-    let reply = NewReply {
+    let reply = NewReply { receipt: receipt.as_bytes(), ..new_reply(text) };
+    store.reply(&id(session), seq, reply).unwrap();
+}
+
+fn new_reply(text: &str) -> NewReply<'_> {
+    NewReply {
         text,
         tokens: &[],
         model_fingerprint: &[7; 32],
         finish: StoredFinish::Stop,
         at: AT,
-        receipt: receipt.as_bytes(),
-        trace: &[],
-    };
-    store.reply(&id(session), seq, reply).unwrap();
+        receipt: b"",
+        trace: b"",
+    }
+}
+
+/// Two turns under a leaf each, both leaves under one; the canary in one of them and in states.
+fn sum_up(store: &Store) {
+    let kitchen = id("kitchen");
+    let leaf = |turn, text| NewSummary { from: turn, to: turn, text, ..leaf(1, 1) };
+    let leaves = [
+        leaf(1, "Ada lives in Oslo."),
+        leaf(2, "The safe opens with Xylophone-7731."),
+        NewSummary {
+            depth: 1,
+            sources: &[SummaryId(1), SummaryId(2)],
+            to: 2,
+            ..leaf(1, "Ada has a safe.")
+        },
+    ];
+    store.compact_session(&kitchen, &leaves, Some(b"Pinned: xylophone-7731"), AT).unwrap();
+    store.set_state(&kitchen, StateKind::Work, b"sum up xylophone-7731").unwrap();
 }
 
 /// A conversation in which the canary is everywhere that words can be; the last of it waits in the
@@ -77,7 +101,11 @@ pub(crate) fn tell(store: &Store) {
     store.accept(&kitchen, "My name is Ada, and I live in Oslo.", AT).unwrap();
     reply(store, "kitchen", 1, "Hello, Ada.", "{}");
     store.accept(&kitchen, "The safe opens with Xylophone-7731, remember that.", AT).unwrap();
-    reply(store, "kitchen", 2, "Noted: XYLOPHONE-7731.", "{\"words\":\"xylophone-7731\"}");
+    let receipt = b"{\"words\":\"xylophone-7731\"}";
+    let trace = b"user: The safe opens with Xylophone-7731, remember that.";
+    let noted = NewReply { receipt, trace, ..new_reply("Noted: XYLOPHONE-7731.") };
+    store.reply(&kitchen, 2, noted).unwrap();
+    sum_up(store);
     store.set_title(&kitchen, "Safe: xylophone-7731").unwrap();
     let said_in = |turn| Some(Origin { session: &kitchen, turn });
     let lives = NewFact {
@@ -126,6 +154,7 @@ pub(crate) fn tell(store: &Store) {
     };
     let turns = [letter("The bees are well.", "1:1"), letter("xylophone-7731, still?", "1:2")];
     store.import_turns(&turns).unwrap();
+    store.set_state(&letters, StateKind::Gate, b"calm").unwrap();
     store.fold().unwrap();
     store.accept(&kitchen, "Is xylophone-7731 safe?", AT).unwrap();
     store.accept(&kitchen, "Good night.", AT).unwrap();
@@ -166,6 +195,14 @@ pub(crate) fn read(store: &Store) -> Vec<String> {
         lines.extend(store.with_turns(&info.id, 1, turns).unwrap());
         lines.push(format!("{:?}", store.damaged_turns(&info.id).unwrap()));
         lines.push(format!("{:?}", store.last_receipt(&info.id).unwrap()));
+        let summaries = store.summaries(&info.id).unwrap();
+        lines.extend(summaries.iter().map(|summary| format!("{summary:?}")));
+        lines.push(format!("up to {}", store.frontier(&info.id).unwrap()));
+        for kind in [StateKind::Context, StateKind::Gate, StateKind::Work] {
+            lines.push(format!("{:?}", store.state(&info.id, kind).unwrap()));
+        }
+        let trace = |turn| store.trace(&info.id, turn).unwrap();
+        lines.push(format!("{:?}", (1..=info.turns).map(trace).collect::<Vec<_>>()));
     }
     lines.extend(
         store.facts(&FactFilter::default()).unwrap().facts.iter().map(|f| format!("{f:?}")),
@@ -361,10 +398,11 @@ fn files_are_rewritten_in_their_place() {
 /// However much of the new file fits: the store goes on, and it is done once there is room.
 #[test]
 fn a_full_disk_leaves_the_records_as_they_are() {
-    let after = {
+    let (before, after) = {
         let store = Disk::of(told()).open();
+        let before = read(&store);
         store.forget(&selection(), AT, false).unwrap();
-        read(&store)
+        (before, read(&store))
     };
     let (mut refused, mut done) = (0, 0);
     let used = told().iter().map(Vec::len).sum::<usize>() as u64;
@@ -372,7 +410,14 @@ fn a_full_disk_leaves_the_records_as_they_are() {
         let disk = Disk::recording(told());
         disk.0[0].set_faults(Faults { capacity: Some(used + room), ..Faults::default() });
         let store = disk.open();
-        let forgotten = store.forget(&selection(), AT, false).unwrap();
+        let forgotten = match store.forget(&selection(), AT, false) {
+            // The file grows by as much as it has when the change itself finds no free page.
+            Err(WriteError::Full) if room < 300_000 => {
+                assert!(read(&store) == before, "half of it is forgotten");
+                continue;
+            }
+            forgotten => forgotten.unwrap(),
+        };
         assert_eq!(read(&store), after);
         let Some(error) = forgotten.unfinished else {
             done += 1;

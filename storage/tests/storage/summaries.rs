@@ -4,11 +4,11 @@ use garret_core::id::SessionId;
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
 use garret_storage::{
-    MAX_STATE_BYTES, NewReply, NewSummary, StateKind, Store, StoredFinish, SummaryError, SummaryId,
-    SummaryMethod, WriteError,
+    MAX_STATE_BYTES, NewReply, NewSummary, Selection, StateKind, Store, StoredFinish, SummaryError,
+    SummaryId, SummaryMethod, WriteError,
 };
 
-use crate::rewrite::Disk;
+use crate::rewrite::{CANARY, Disk, holds_canary};
 
 const MODEL: [u8; 32] = [7; 32];
 
@@ -240,4 +240,82 @@ fn all_of_it_moves_with_a_rename_and_goes_with_a_delete() {
     assert_eq!(store.summaries(&session()).unwrap(), []);
     assert_eq!(store.state(&session(), StateKind::Gate).unwrap(), None);
     assert_eq!(store.trace(&session(), 1).unwrap(), None);
+}
+
+fn forget_turns(store: &Store, turns: &[u64]) {
+    let turns: Vec<_> = turns.iter().map(|turn| (session(), *turn)).collect();
+    let selection = Selection { turns: &turns, ..Selection::default() };
+    assert!(store.forget(&selection, at(0), false).unwrap().unfinished.is_none());
+    assert_eq!(store.verify().unwrap().problems, []);
+}
+
+/// What a summary says can be what was forgotten.
+#[test]
+fn what_covers_a_forgotten_turn_goes_and_what_it_leaves_can_be_summed_up_again() {
+    let (_, store) = store();
+    let attic: SessionId = "attic".parse().unwrap();
+    store.accept(&attic, "Something else.", at(0)).unwrap();
+    store.set_state(&attic, StateKind::Gate, b"x").unwrap();
+    say(&store, 8, true);
+    answer(&store, 8, b"trace");
+    let ids = compact(&store, &[leaf(1, 2), leaf(3, 4), leaf(5, 6), leaf(7, 7)]).unwrap();
+    let pairs = [node(1, 1, 4, &ids[..2]), node(1, 5, 7, &ids[2..])];
+    let pairs = compact(&store, &pairs).unwrap();
+    let top = compact(&store, &[node(2, 1, 7, &pairs)]).unwrap();
+    assert_eq!(top, [SummaryId(7)]);
+    forget_turns(&store, &[3]);
+    let left: Vec<_> = store.summaries(&session()).unwrap();
+    let left: Vec<_> = left.iter().map(|summary| (summary.id.0, summary.parent)).collect();
+    let parent = Some(pairs[1]);
+    assert_eq!(left, [(1, None), (3, parent), (6, None), (4, parent)]);
+    assert_eq!(store.frontier(&session()).unwrap(), 3);
+    assert_eq!(store.state(&attic, StateKind::Gate).unwrap(), None);
+    assert_eq!(store.trace(&session(), 8).unwrap(), None);
+    let erasure = store.erasures().unwrap()[0];
+    assert_eq!((erasure.summaries, erasure.states, erasure.traces), (3, 1, 1));
+    // No number is given again. A forgotten turn is no gap.
+    assert_eq!(compact(&store, &[leaf(4, 4)]), Ok(vec![SummaryId(8)]));
+    assert_eq!(store.frontier(&session()).unwrap(), 7);
+    let again = [SummaryId(1), SummaryId(8)];
+    assert_eq!(compact(&store, &[node(1, 1, 4, &again)]), Ok(vec![SummaryId(9)]));
+    forget_turns(&store, &[7, 8]);
+    assert_eq!(store.frontier(&session()).unwrap(), 8);
+    assert_eq!(compact(&store, &[leaf(7, 8)]), Err(SummaryError::Forgotten { from: 7, to: 8 }));
+    assert_eq!(
+        compact(&store, &[leaf(5, 6)]),
+        Err(SummaryError::Covered { turn: 5, by: SummaryId(3) })
+    );
+}
+
+#[test]
+fn forgotten_turns_are_covered_without_a_summary() {
+    let (_, store) = store();
+    say(&store, 3, false);
+    forget_turns(&store, &[1, 2]);
+    assert_eq!(store.frontier(&session()).unwrap(), 2);
+    compact(&store, &[leaf(2, 3)]).unwrap();
+    assert_eq!(store.frontier(&session()).unwrap(), 3);
+    assert_eq!(store.verify().unwrap().problems, []);
+}
+
+/// Words that are nowhere but in what a companion made of others.
+#[test]
+fn words_of_a_summary_or_a_state_are_forgotten_like_others() {
+    let (disk, store) = store();
+    say(&store, 3, false);
+    compact(&store, &[NewSummary { text: "of Xylophone-7731", ..leaf(1, 2) }]).unwrap();
+    compact(&store, &[leaf(3, 3)]).unwrap();
+    store.set_state(&session(), StateKind::Carry, b"is it xylophone-7731?").unwrap();
+    let selection = Selection { pattern: Some(CANARY), ..Selection::default() };
+    let forgotten = store.forget(&selection, at(0), false).unwrap();
+    let ids: Vec<_> = forgotten.items.iter().map(|item| (&*item.id, item.kind.as_str())).collect();
+    assert_eq!(ids, [("kitchen/s1", "summary"), ("kitchen/carry", "state")]);
+    assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
+    assert!(!holds_canary(&disk.images()));
+    assert_eq!(store.frontier(&session()).unwrap(), 0);
+    // In a state alone.
+    store.set_state(&session(), StateKind::Carry, b"is it xylophone-7731?").unwrap();
+    assert!(store.forget(&selection, at(0), false).unwrap().erasure.is_some());
+    assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
+    assert!(store.forget(&selection, at(0), false).unwrap().erasure.is_none());
 }

@@ -21,6 +21,7 @@ fn a_store_that_is_whole_is_clean() {
     assert_eq!(report.checked.sessions, stats.sessions);
     assert_eq!(report.checked.turns, stats.turns);
     assert_eq!(report.checked.replies, stats.replies);
+    assert_eq!(report.checked.summaries, stats.summaries);
     assert_eq!(report.checked.facts, stats.facts.all);
     assert_eq!(report.checked.entities, stats.entities);
     assert_eq!(report.checked.pending, stats.pending);
@@ -170,7 +171,17 @@ fn damage_of_facts_is_told() {
 }
 
 #[test]
+fn damage_of_summaries_is_told() {
+    damage(ByTurn::new("summaries"));
+    damage(ById::new("summary_heads"));
+    damage(TableDefinition::<&[u8; 16], &[u8; 16]>::new("summary_leaves"));
+    damage_rows(&image(), ByTurn::new("traces"), false);
+    damage_rows(&image(), TableDefinition::<&[u8; 9], &[u8]>::new("states"), false);
+}
+
+#[test]
 fn damage_of_what_leads_to_facts_is_told() {
+    damage(Index::<8>::new("fact_pins"));
     damage(Index::<49>::new("fact_slots"));
     damage(Index::<17>::new("fact_heirs"));
     damage(Index::<24>::new("fact_sources"));
