@@ -1,11 +1,11 @@
 //! Dot products with the processor's own instructions: [`Kernels`] chosen while running.
 //!
-//! | processor | int8 rows | halves |
-//! |---|---|---|
-//! | x86_64 with AVX2, FMA and F16C | our own, 32 numbers a step | simsimd |
-//! | aarch64 with dot product (Pi 5, Jetson Orin) | our own, SDOT | our own, FCVTL |
-//! | aarch64 without (Pi 4) | our own, SMULL and SADALP | our own, FCVTL |
-//! | any other | the scalar reference of `garret-core` | the same |
+//! | processor | int8 rows | halves | sums of rows |
+//! |---|---|---|---|
+//! | x86_64 with AVX2, FMA and F16C | our own, 32 numbers a step | simsimd | our own |
+//! | aarch64 with dot product (Pi 5, Jetson Orin) | our own, SDOT | our own, FCVTL | the reference |
+//! | aarch64 without (Pi 4) | our own, SMULL and SADALP | our own, FCVTL | the reference |
+//! | any other | the scalar reference of `garret-core` | the same | the same |
 //!
 //! int8 rows are read one after another with a prefetch 4 KiB ahead, which on the x86_64 machines
 //! measured keeps a scan from memory at the speed of the memory; blocks of several rows were

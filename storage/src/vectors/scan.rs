@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use garret_core::medium::MediumError;
+use garret_core::vector::Kernels;
 use zerocopy::FromBytes as _;
 
-use super::layout::{ENTRY, entry, vector_check};
+use super::layout::{ENTRY, entry};
 use super::load::{Coarse, Loaded, show};
 use super::rotation::{halve, widen};
 use super::slots::Slot;
@@ -104,7 +105,7 @@ impl VectorStore {
             return Ok(self.exact(loaded, &query, all.map(|(slot, _)| slot), k));
         };
         let mut top = Top::new(candidates.max(k));
-        let (row, _) = coarse.rotation.query(&query.vector);
+        let (row, _) = coarse.rotation.query(&*self.kernels, &query.vector);
         self.scan(loaded, coarse, &row, |first, dots| {
             // Nearly all rows are too far: some at a time are passed over by their best.
             for (slot, dots) in (first..).step_by(GLANCE).zip(dots.chunks(GLANCE)) {
@@ -140,7 +141,7 @@ impl VectorStore {
         scores.cosines = vec![f32::NAN; loaded.slots.len()];
         let mut top = Top::new(exact.max(1));
         if let Some(coarse) = &loaded.coarse {
-            let (row, factor) = coarse.rotation.query(&query.vector);
+            let (row, factor) = coarse.rotation.query(&*self.kernels, &query.vector);
             self.scan(loaded, coarse, &row, |first, dots| {
                 let places = &mut scores.cosines[first as usize..];
                 for ((slot, dot), place) in (first..).zip(dots).zip(places) {
@@ -180,7 +181,7 @@ impl VectorStore {
         let (mut found, mut scratch) = (Vec::new(), Scratch::default());
         for (slot, key) in loaded.slots.iter() {
             let sealed = !waiting.contains(&slot);
-            if !loaded.is_right(slot, key, sealed, &mut scratch)? {
+            if !loaded.is_right(&*self.kernels, slot, key, sealed, &mut scratch)? {
                 self.suspect().push(slot);
                 found.push(key);
             }
@@ -190,8 +191,8 @@ impl VectorStore {
 
     fn prepare(&self, query: &[f32]) -> Result<Query, VectorError> {
         let spec = self.spec.as_ref().ok_or(VectorError::NoEmbedder)?;
-        let vector = normalised(query, spec.dims)?;
-        let mut halves = Vec::new();
+        let (mut vector, mut halves) = (Vec::new(), Vec::new());
+        scaled(query, length_factor(query, spec.dims)?, &mut vector);
         halve(&vector, &mut halves);
         Ok(Query { vector, halves })
     }
@@ -233,11 +234,16 @@ impl VectorStore {
         let mut top = Top::new(k);
         let (mut bits, mut buffer) = (Vec::new(), Vec::new());
         for slot in slots {
-            match read_whole(loaded, slot, &mut bits, &mut buffer) {
-                Ok(true) => {
-                    let cosine = self.kernels.dot_f16(&query.halves, &bits).clamp(-1.0, 1.0);
-                    top.push(Score(cosine), slot);
-                }
+            let read = show_whole(loaded, slot, &mut buffer, |bytes| {
+                let row = in_place(bytes).unwrap_or_else(|| {
+                    copy_bits(bytes, &mut bits);
+                    &bits
+                });
+                let cosine = self.kernels.dot_f16(&query.halves, row).clamp(-1.0, 1.0);
+                top.push(Score(cosine), slot);
+            });
+            match read {
+                Ok(true) => {}
                 Ok(false) => {
                     tracing::warn!(slot, "a damaged vector is left out and will be made anew");
                     self.suspect().push(slot);
@@ -264,6 +270,7 @@ impl Loaded {
     /// Whether a row is in both files as it was written, and its entry, if that is `sealed`.
     fn is_right(
         &self,
+        kernels: &dyn Kernels,
         slot: Slot,
         key: UnitKey,
         sealed: bool,
@@ -280,7 +287,7 @@ impl Loaded {
         if let Some(coarse) = self.coarse.as_ref().filter(|_| right) {
             widen(bits, wide);
             row.clear();
-            coarse.rotation.row(wide, turned, row);
+            coarse.rotation.row(kernels, wide, turned, row);
             let at = coarse.row_at(slot);
             show(&*coarse.medium, at, row.len(), bytes, |found| right &= found == row)?;
         }
@@ -295,12 +302,24 @@ pub(super) fn read_whole(
     bits: &mut Vec<u16>,
     buffer: &mut Vec<u8>,
 ) -> Result<bool, MediumError> {
+    show_whole(loaded, slot, buffer, |bytes| copy_bits(bytes, bits))
+}
+
+/// Shows the bytes of the whole vector of a row, unless their check says that they aren't what was
+/// written; whether it did.
+fn show_whole(
+    loaded: &Loaded,
+    slot: Slot,
+    buffer: &mut Vec<u8>,
+    mut look: impl FnMut(&[u8]),
+) -> Result<bool, MediumError> {
     let (at, len) = (loaded.head.vector_at(slot), loaded.head.dims as usize * 2);
     let mut right = false;
     let mut take = |bytes: &[u8]| {
-        bits.clear();
-        bits.extend(bytes.as_chunks::<2>().0.iter().map(|bits| u16::from_le_bytes(*bits)));
-        right = vector_check(bytes) == loaded.slots.check(slot);
+        right = loaded.head.vector_check(bytes) == loaded.slots.check(slot);
+        if right {
+            look(bytes);
+        }
     };
     if len.saturating_mul(loaded.slots.len()) <= MAPPED {
         show(&*loaded.medium, at, len, buffer, take)?;
@@ -313,17 +332,42 @@ pub(super) fn read_whole(
     Ok(right)
 }
 
-/// A vector of length 1 in the same direction.
-pub(super) fn normalised(vector: &[f32], dims: usize) -> Result<Vec<f32>, VectorError> {
+/// A row's halves where they lie, if this processor reads them there.
+fn in_place(bytes: &[u8]) -> Option<&[u16]> {
+    let little = cfg!(target_endian = "little");
+    little.then(|| <[u16]>::ref_from_bytes(bytes).ok()).flatten()
+}
+
+fn copy_bits(bytes: &[u8], bits: &mut Vec<u16>) {
+    bits.clear();
+    bits.extend(bytes.as_chunks::<2>().0.iter().map(|bits| u16::from_le_bytes(*bits)));
+}
+
+/// What a vector is multiplied with to have length 1.
+pub(super) fn length_factor(vector: &[f32], dims: usize) -> Result<f64, VectorError> {
     if vector.len() != dims {
         return Err(VectorError::Dimensions { expected: dims, found: vector.len() });
     }
-    let square: f64 = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum();
+    // Eight sums, so that none waits for the one before it.
+    let (eights, rest) = vector.as_chunks::<8>();
+    let mut squares = [0.0; 8];
+    for eight in eights {
+        for (sum, x) in squares.iter_mut().zip(eight) {
+            *sum += f64::from(*x) * f64::from(*x);
+        }
+    }
+    let rest = rest.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>();
+    let square = squares.iter().sum::<f64>() + rest;
     if !square.is_finite() || square == 0.0 {
         return Err(VectorError::NoDirection);
     }
-    let factor = 1.0 / square.sqrt();
-    Ok(vector.iter().map(|x| (f64::from(*x) * factor) as f32).collect())
+    Ok(1.0 / square.sqrt())
+}
+
+/// A vector times a factor.
+pub(super) fn scaled(vector: &[f32], factor: f64, out: &mut Vec<f32>) {
+    out.clear();
+    out.extend(vector.iter().map(|x| (f64::from(*x) * factor) as f32));
 }
 
 /// How many of `rows` are scored exactly for the best `k`.
