@@ -2,6 +2,8 @@
 //!
 //! `cargo run --release -p garret-bench -- turns` prints the tokens prefilled and the time to the
 //! first token of every turn of a scripted conversation, beside re-sending everything each turn.
+//! `cargo run --release -p garret-bench -- companions` asks a small model as companions are asked and
+//! counts the answers that parse and the quotes that are the user's.
 //! `cargo run --release -p garret-bench -- locomo --data DIR` prints how often search finds the
 //! turns that answer a question, and fits the weights of its ranking.
 //! `cargo run --release -p garret-bench -- rotation --embedder GGUF --texts FILE` learns the basis of
@@ -10,6 +12,7 @@
 //! beside what people use today.
 //! Results and how they were obtained are in `bench/README.md`.
 
+mod companions;
 mod conditions;
 mod fit;
 mod lines;
@@ -38,6 +41,8 @@ struct Cli {
 enum Measurement {
     /// A scripted conversation: tokens prefilled and time to first token, turn by turn
     Turns(turns::Options),
+    /// What small models write as companions: whether it parses, and whom it quotes
+    Companions(companions::Options),
     /// Questions about long conversations: how often search finds the turns that answer them
     Locomo(locomo::Options),
     /// The basis of an embedder's coarse vectors, learned from texts
@@ -55,6 +60,7 @@ enum Measurement {
 fn main() -> ExitCode {
     let measured = match Cli::parse().measurement {
         Measurement::Turns(options) => turns::run(&options),
+        Measurement::Companions(options) => companions::run(&options),
         Measurement::Locomo(options) => locomo::run(&options),
         Measurement::Rotation(options) => rotation::run(&options),
         Measurement::Search(options) => search::run(&options),

@@ -124,6 +124,7 @@ impl Bench {
             show_time: config.show_time.value,
             sampling: config.sampling(1),
             draw_seed: false,
+            ..AgentOptions::default()
         };
         let agent = Agent::new(parts, options)?;
         Ok(Self { agent, recorder, other, session: "bench".parse()?, known: 0, from: 1 })

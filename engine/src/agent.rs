@@ -15,6 +15,8 @@
 mod fork;
 mod history;
 mod idle;
+mod infer;
+mod mind;
 mod prompt;
 mod quote;
 mod recall;
@@ -27,6 +29,7 @@ use std::sync::Arc;
 
 use garret_core::assemble::{self, AssembleError};
 use garret_core::budget::{Budget, BudgetError};
+use garret_core::gate::Mode;
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Sampling};
 use garret_core::prompt::{Message, PromptEncoder, Role};
@@ -35,9 +38,11 @@ use garret_core::time::{Clock, Entropy};
 use garret_core::token::Token;
 use garret_storage::{ReadError, Store};
 
+use crate::companion::form::Size;
 use crate::embed::Embed;
 use crate::receipt::StoredReceipt;
 use history::Counts;
+use mind::Mind;
 use slot::Instructions;
 
 pub use fork::Question;
@@ -76,6 +81,10 @@ pub struct Options {
     pub draw_seed: bool,
     /// Tell the model the time with every message.
     pub show_time: bool,
+    /// How readily companions run.
+    pub companions: Mode,
+    /// How much companions are asked; `None` for what suits the model.
+    pub companion_size: Option<Size>,
 }
 
 /// A model that remembers.
@@ -89,6 +98,8 @@ pub struct Agent<M, E> {
     tokens: Vec<Token>,
     /// Whose conversation the cache holds with words in it that no later prompt has.
     unsettled: Option<SessionId>,
+    /// What is decided about companions in the session of the newest turn.
+    mind: Option<Mind>,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -111,7 +122,8 @@ where
         };
         let tokens = vec![Token(0); budget.n_ctx as usize];
         let (counts, system) = (Counts::default(), Instructions::default());
-        let mut agent = Self { parts, options, budget, system, counts, tokens, unsettled: None };
+        let mut agent =
+            Self { parts, options, budget, system, counts, tokens, unsettled: None, mind: None };
         agent.rehearse()?;
         Ok(agent)
     }

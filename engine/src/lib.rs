@@ -23,6 +23,7 @@ pub mod decisions;
 pub mod device;
 pub mod embed;
 pub mod fingerprint;
+pub mod infer;
 pub mod names;
 pub mod open;
 pub mod perceive;

@@ -76,6 +76,8 @@ impl Prepared {
             show_time: config.show_time.value,
             sampling: config.sampling(0),
             draw_seed: config.seed.value.is_none(),
+            companions: config.companions.value,
+            companion_size: config.companion_schema.value,
         };
         let embedder = ready(config, &self.store)?;
         let store = Arc::new(self.store);

@@ -136,6 +136,7 @@ fn a_real_model_fills_in_a_form_on_a_fork() {
         ("model", model.display().to_string()),
         ("window", "2048".to_owned()),
         ("max_tokens", "12".to_owned()),
+        ("show_time", "false".to_owned()),
         ("temperature", "0".to_owned()),
         ("threads", "1".to_owned()),
         ("batch_threads", "1".to_owned()),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 
 use garret::agent::{Agent, Options, Parts};
 use garret::embed::{Embed, attach, embed_all};
+use garret_core::gate::Mode;
 use garret_core::id::SessionId;
 use garret_core::medium::{Medium, MediumError};
 use garret_core::time::{Confidence, WallTime};
@@ -45,7 +46,8 @@ fn agent(store: &Arc<Store>, embedder: &ScriptedEmbedder) -> TestAgent {
         clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
         entropy: Arc::new(SeededEntropy::new(1)),
     };
-    let options = Options { system_prompt: "Be kind.".into(), ..Options::default() };
+    let options =
+        Options { system_prompt: "Be kind.".into(), companions: Mode::Off, ..Options::default() };
     Agent::new(parts, options).unwrap()
 }
 

@@ -105,6 +105,14 @@ pub struct Signals {
     pub tag_infer: bool,
 }
 
+impl Signals {
+    /// Whether a change of topic would count: what points back goes on with the topic, however
+    /// different its words are.
+    pub fn needs_topic(&self) -> bool {
+        share(self.anaphora) == 0.0 && (self.words <= SHORT || self.freshness)
+    }
+}
+
 /// What the companions found, for the next decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Learned {
@@ -366,8 +374,7 @@ impl Gate {
             strong = strong.saturating_add(u8::from(is_strong));
             points
         };
-        // What points back goes on with the topic, however different its words are.
-        let changed = signals.topic_changed == Some(true) && share(signals.anaphora) == 0.0;
+        let changed = signals.topic_changed == Some(true) && signals.needs_topic();
         let mut sum = 0.0;
         if signals.freshness {
             let tied = signals.anchored || changed || signals.anaphora > 0.0;

@@ -4,6 +4,8 @@
 //!   was answered with a block of memory left its words there, and the next prompt has the turn
 //!   without them.
 //! - What was said and has no vector yet gets one.
+//! - What the user said of themselves becomes facts, and what they are after is worked out if there is
+//!   reason to.
 //!
 //! Whatever was done when it is dropped is kept, and the rest is done later.
 
@@ -23,6 +25,10 @@ pub struct Idled {
     pub prefilled: u32,
     /// Messages and facts that were given vectors.
     pub embedded: usize,
+    /// Facts that were new in what the user said.
+    pub extracted: usize,
+    /// Whether something was inferred for the next turn.
+    pub inferred: bool,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -35,7 +41,9 @@ where
     pub async fn idle(&mut self, session: &SessionId) -> Idled {
         let prefilled = self.settle(session).await;
         let embedded = self.embed().await;
-        Idled { prefilled, embedded }
+        let extracted = self.extract(session).await;
+        let inferred = self.infer(session).await;
+        Idled { prefilled, embedded, extracted, inferred }
     }
 
     /// Has the model bring the conversation into its cache if that holds words that no later prompt

@@ -60,6 +60,7 @@ where
         });
         let keep_from = context.from.max(kept.unwrap_or(1));
         let news = self.news(&context).map_err(unreadable)?;
+        let thought = self.take_carry(session, turn, text);
         self.counts.turn_to(session);
         let limits = self.limits();
         // No turn costs less than its scaffolding, so no more than this many can fit.
@@ -75,6 +76,8 @@ where
         }
         let news_left_out = volatile.news(encoder, &news);
         let news_left_out = news_left_out.map_err(|error| unassembled(turn, error))?;
+        let carried = volatile.carry(encoder, thought.as_ref());
+        carried.map_err(|error| unassembled(turn, error))?;
         let shown: Vec<_> = context.facts.iter().copied().chain(news.ids()).collect();
         let now = (now.confidence != Confidence::Wrong).then_some(now.unix_ms);
         let embedder = self.parts.embedder.as_deref();

@@ -12,6 +12,7 @@ use smol::channel::Receiver;
 use smol::future::{or, poll_fn};
 
 use super::Agent;
+use super::mind::Told;
 use super::prompt::Prompt;
 use crate::receipt::StoredReceipt;
 
@@ -111,6 +112,11 @@ where
         };
         if run.is_ok() || !draft.tokens.is_empty() {
             self.keep(session, turn, &draft, finish)?;
+        }
+        if run.is_ok() {
+            let used = draft.receipt.prompt_tokens.saturating_add(draft.receipt.reply_tokens);
+            let fill = used as f32 / self.budget.n_ctx as f32;
+            self.judge(session, turn, text, Told { fill, ..Told::default() });
         }
         if volatile {
             self.unsettled = Some(session.clone());

@@ -16,6 +16,7 @@ use jiff::tz::TimeZone;
 use super::recall::Block;
 use super::slot::News;
 use super::tracked;
+use crate::infer::carry::Thought;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -64,6 +65,21 @@ impl Volatile {
             }
         }
         Ok(news.pinned.len() as u64)
+    }
+
+    /// Adds what was inferred before the turn came, as far as there is room.
+    pub(super) fn carry<E: PromptEncoder>(
+        &mut self,
+        encoder: &mut E,
+        thought: Option<&Thought>,
+    ) -> Result<(), EncodeError<E::Error>> {
+        let Some(thought) = thought else { return Ok(()) };
+        for lines in (1..=thought.lines().len()).rev() {
+            if self.add(encoder, BlockName::Carry, &thought.block(lines))? {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Adds a part that ends with its last line; whether there was room for it.

@@ -49,7 +49,7 @@
 //! Limits: cells are separated by ` | `, so that no text holds a `|`; the labels of a form differ, and
 //! none is the beginning of another.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
 /// How much is asked of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +71,15 @@ impl Size {
             }
             _ => Self::Core,
         }
+    }
+}
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Core => "core",
+            Self::Extended => "extended",
+        })
     }
 }
 

@@ -32,6 +32,14 @@ pub const KEYS: &[Key] = &[
     },
     Key { name: "show_time", help: "tell the model the time with every message: true or false" },
     Key {
+        name: "companions",
+        help: "off (compaction only), cold_start (when there is reason to) or turbo (every turn)",
+    },
+    Key {
+        name: "companion_schema",
+        help: "how much companions are asked: core, extended, or auto for what suits the model",
+    },
+    Key {
         name: "system_prompt",
         help: "instructions for the model; empty leaves them to its template",
     },

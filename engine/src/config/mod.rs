@@ -24,8 +24,11 @@ mod parse;
 use std::fmt;
 use std::path::PathBuf;
 
+use garret_core::gate::Mode;
 use garret_core::model::{KvType, Sampling};
 use garret_hal::profile::DeviceProfile;
+
+use crate::companion::form::Size;
 
 pub use keys::{KEYS, Key};
 pub use layers::{Home, Sources, default_file, environment};
@@ -110,6 +113,10 @@ pub struct Config {
     pub memory_tokens: Setting<Option<u32>>,
     /// Tell the model the time with every message.
     pub show_time: Setting<bool>,
+    /// How readily companions run.
+    pub companions: Setting<Mode>,
+    /// How much companions are asked; `None` means what suits the model.
+    pub companion_schema: Setting<Option<Size>>,
     /// The system prompt; when it is empty the model's template may bring its own.
     pub system_prompt: Setting<String>,
     /// See [`Sampling::temperature`].
@@ -161,6 +168,8 @@ impl Config {
             max_tokens: get.optional("max_tokens", parse::positive)?,
             memory_tokens: get.optional("memory_tokens", parse::number)?,
             show_time: get.or("show_time", parse::boolean, true)?,
+            companions: get.or("companions", parse::companions, Mode::default())?,
+            companion_schema: get.or("companion_schema", parse::companion_schema, None)?,
             system_prompt: get.or("system_prompt", parse::text, DEFAULT_SYSTEM_PROMPT.into())?,
             temperature: get.or("temperature", parse::between::<0, 5>, usual.temperature)?,
             top_k: get.or("top_k", parse::number, usual.top_k)?,
@@ -227,6 +236,8 @@ impl Config {
             "max_tokens" => some(&self.max_tokens),
             "memory_tokens" => some(&self.memory_tokens),
             "show_time" => one(&self.show_time),
+            "companions" => one(&self.companions),
+            "companion_schema" => some(&self.companion_schema),
             "system_prompt" => one(&self.system_prompt),
             "temperature" => one(&self.temperature),
             "top_k" => one(&self.top_k),

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use garret_core::budget::Budget;
+use garret_core::gate::{Mode, UnknownMode};
 use garret_core::model::{KvType, UnknownKvType};
 
 use super::EmbedderChoice;
+use crate::companion::form::Size;
 
 pub(super) fn text(text: &str) -> Result<String, String> {
     Ok(text.into())
@@ -80,4 +82,17 @@ pub(super) fn penalty(text: &str) -> Result<f32, String> {
 
 pub(super) fn kv_type(text: &str) -> Result<KvType, String> {
     text.parse().map_err(|error: UnknownKvType| error.to_string())
+}
+
+pub(super) fn companions(text: &str) -> Result<Mode, String> {
+    text.parse().map_err(|error: UnknownMode| error.to_string())
+}
+
+pub(super) fn companion_schema(text: &str) -> Result<Option<Size>, String> {
+    match text {
+        "auto" => Ok(None),
+        "core" => Ok(Some(Size::Core)),
+        "extended" => Ok(Some(Size::Extended)),
+        _ => Err("it must be auto, core (few lines) or extended (all lines)".into()),
+    }
 }

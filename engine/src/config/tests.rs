@@ -28,7 +28,7 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 23] = [
+const OTHER: [(&str, &str); 25] = [
     ("model", "m.gguf"),
     ("embedder", "e.gguf"),
     ("models_dir", "somewhere"),
@@ -38,6 +38,8 @@ const OTHER: [(&str, &str); 23] = [
     ("max_tokens", "33"),
     ("memory_tokens", "34"),
     ("show_time", "false"),
+    ("companions", "turbo"),
+    ("companion_schema", "extended"),
     ("system_prompt", "Be a pirate."),
     ("temperature", "0.25"),
     ("top_k", "33"),
@@ -118,6 +120,8 @@ fn values_that_do_not_fit_say_what_would() {
         ("threads", "0", "1 to 512"),
         ("batch", "1", "16 to 4096"),
         ("kv_type", "q4_0", "q8_0"),
+        ("companions", "on", "cold_start"),
+        ("companion_schema", "large", "extended"),
         ("seed", "4294967296", "4294967295"),
         ("repeat_last_n", "65537", "65536"),
         ("model", "", "path"),

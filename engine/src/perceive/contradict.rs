@@ -39,7 +39,7 @@ fn same(a: &str, b: &str) -> bool {
 }
 
 /// Whether two values may mean the same: one has all words of the other.
-fn alike(a: &str, b: &str) -> bool {
+pub fn alike(a: &str, b: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let lower = text.to_lowercase();
         let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());

@@ -25,10 +25,10 @@ mod statements;
 mod topic;
 mod words;
 
-pub use contradict::{Known, contradicted};
+pub use contradict::{Known, alike, contradicted};
 pub use dates::FoundDate;
 pub use spans::{Span, SpanKind};
-pub use statements::Statement;
+pub use statements::{Statement, is_trait};
 pub use topic::topic_changed;
 
 use garret_core::gate::Signals;

@@ -27,6 +27,11 @@ pub struct Statement {
     pub plain: bool,
 }
 
+/// Whether a word says what somebody is, such as `vegetarian`.
+pub fn is_trait(word: &str) -> bool {
+    among(TRAITS, &word.to_lowercase())
+}
+
 /// The statements of a text, at most [`MOST`].
 pub(super) fn find(text: &Text<'_>) -> Vec<Statement> {
     let mut found = Vec::new();
@@ -169,7 +174,8 @@ fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found>
     }
     let last = words.get(end.checked_sub(1)?).filter(|_| end > start)?;
     let at = first.at.start..last.at.end;
-    let plain = plain && end - start <= PLAIN_WORDS;
+    let joins = words.get(start..end)?.iter().any(|word| among(JOINS, &word.text));
+    let plain = plain && !joins && end - start <= PLAIN_WORDS;
     Some(Found { object: tidy(whole.get(at.clone())?), at, next: end, plain })
 }
 

@@ -1,0 +1,262 @@
+//! What the companions that read a user's mind do with a session while nobody waits.
+
+use garret_core::gate::{Learned, Mode};
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::model::{ChatModel, ModelRole};
+use garret_core::prompt::PromptEncoder;
+use garret_core::time::WallTime;
+use garret_storage::{FactSource, NewFact, Origin, ReadError, StateKind};
+
+use super::{Agent, Question};
+use crate::companion::form::Form as _;
+use crate::infer::carry::{Carry, Thought};
+use crate::infer::extract::{self, COPY_TOKENS, KeepError, Kept, Told};
+use crate::infer::reading::{Inference, MOST_TOKENS, Reading, instruction};
+use crate::infer::{persona, pins};
+use crate::perceive::{Perception, perceive, topic_changed};
+
+/// A user's message that is read for facts.
+struct Heard {
+    turn: TurnSeq,
+    text: String,
+    accepted: WallTime,
+    seen: Perception,
+}
+
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
+where
+    E::Error: 'static,
+{
+    /// Reads what the user said of themselves in turns that weren't read yet; how many facts are new.
+    /// Dropping the future keeps what was done.
+    pub(super) async fn extract(&mut self, session: &SessionId) -> usize {
+        let done = self.try_extract(session).await;
+        done.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what was said is read for facts later");
+            0
+        })
+    }
+
+    async fn try_extract(&mut self, session: &SessionId) -> Result<usize, KeepError> {
+        if self.options.companions == Mode::Off {
+            return Ok(0);
+        }
+        let unread = self.unread(session)?;
+        let (mut kept, mut newest) = (Vec::new(), None);
+        for heard in &unread {
+            for statement in &heard.seen.statements {
+                let told = Told {
+                    session,
+                    turn: heard.turn,
+                    message: &heard.text,
+                    accepted: heard.accepted,
+                    statement,
+                    hedged: heard.seen.hedge > 0.0,
+                };
+                let (object, sure) = self.value(&told).await;
+                kept.push(told.keep(&self.parts.store, &object, sure)?);
+            }
+            newest = Some(heard.turn);
+            self.mind(session, heard.turn)?.extracted_to(heard.turn);
+        }
+        let now = self.parts.clock.wall();
+        if !kept.is_empty() {
+            pins::pin(&self.parts.store, &kept)?;
+            persona::refresh(&self.parts.store, now)?;
+            pins::cap(&self.parts.store, now, pins::MAX_PINNED)?;
+        }
+        if let Some(turn) = newest {
+            let store = std::sync::Arc::clone(&self.parts.store);
+            let mind = self.mind(session, turn)?;
+            mind.due.extract = false;
+            mind.save(&store)?;
+        }
+        Ok(kept.iter().filter(|kept| matches!(kept, Kept::New(_))).count())
+    }
+
+    /// What the user said in turns that weren't read for facts, at most [`MOST_UNREAD`] of them.
+    fn unread(&mut self, session: &SessionId) -> Result<Vec<Heard>, ReadError> {
+        let from = self.mind(session, TurnSeq::MAX)?.extracted + 1;
+        self.parts.store.with_turns(session, from, |views| {
+            let user = views.iter().filter(|view| view.speaker.is_none()).take(MOST_UNREAD);
+            let hear = |view: &garret_storage::TurnView<'_>| Heard {
+                turn: view.seq,
+                text: view.user.to_owned(),
+                accepted: WallTime { unix_ms: view.accepted_ms, confidence: view.clock },
+                seen: perceive(view.user),
+            };
+            user.map(hear).collect()
+        })
+    }
+
+    /// The value of a statement, and whether it is surely just that: by the rule where its end is
+    /// plain, else as the model copies it, else as far as the rule reaches.
+    async fn value(&mut self, told: &Told<'_>) -> (String, bool) {
+        let statement = told.statement;
+        if statement.plain || statement.ended {
+            return (statement.object.clone(), statement.plain);
+        }
+        let words = told.message.get(statement.object_at.clone()).unwrap_or_default();
+        let (instruction, grammar) =
+            (extract::copy_instruction(told), extract::copy_grammar(words));
+        let question = Question {
+            role: ModelRole::Inferrer,
+            instruction: &instruction,
+            grammar: Some(&grammar),
+            max_tokens: COPY_TOKENS,
+        };
+        let answer = self.ask_about(told.session, Some(told.turn), &question).await;
+        let copied = match &answer {
+            Ok(Some(answer)) => extract::copied(&answer.text, words),
+            Ok(None) => None,
+            Err(error) => {
+                tracing::warn!(%error, "a value is kept as far as the rule reaches");
+                None
+            }
+        };
+        match copied {
+            Some(value) => (value.to_owned(), true),
+            None => (statement.object.clone(), false),
+        }
+    }
+
+    /// Works out what the user is after, if the gate said so, for the next turn; whether it did.
+    pub(super) async fn infer(&mut self, session: &SessionId) -> bool {
+        match self.try_infer(session).await {
+            Ok(done) => done,
+            Err(error) => {
+                tracing::warn!(%error, "nothing is inferred for the next turn");
+                false
+            }
+        }
+    }
+
+    async fn try_infer(&mut self, session: &SessionId) -> Result<bool, KeepError> {
+        self.confirm(session)?;
+        let Some((turn, said)) = self.recent(session)? else { return Ok(false) };
+        if !std::mem::take(&mut self.mind(session, turn)?.due.infer) {
+            return Ok(false);
+        }
+        let size = self.companion_size();
+        let grammar = Reading::grammar(size);
+        let question = Question {
+            role: ModelRole::Inferrer,
+            instruction: instruction(size),
+            grammar: Some(&grammar),
+            max_tokens: MOST_TOKENS,
+        };
+        let answer = match self.ask_about(session, Some(turn), &question).await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => return Ok(false),
+            Err(error) => {
+                tracing::warn!(%error, "the inferrer failed; the next turn does without");
+                return Ok(false);
+            }
+        };
+        let said: Vec<&str> = said.iter().map(String::as_str).collect();
+        let inference = match Inference::read(&answer.text, size, &said) {
+            Ok(inference) => inference,
+            Err(error) => {
+                tracing::debug!(%error, "the inferrer's answer can't be read");
+                return Ok(false);
+            }
+        };
+        self.leave(session, turn, &inference)?;
+        Ok(true)
+    }
+
+    /// Keeps an inference for the next turn and tells the gate of it.
+    fn leave(
+        &mut self,
+        session: &SessionId,
+        turn: TurnSeq,
+        inference: &Inference,
+    ) -> Result<(), KeepError> {
+        let store = std::sync::Arc::clone(&self.parts.store);
+        let mut carry = self.carry(session)?;
+        carry.waiting = Thought::new(turn, inference);
+        self.set_carry(session, &carry)?;
+        let percent = inference.likeliest().map_or(0, |guess| guess.percent);
+        let mind = self.mind(session, turn)?;
+        let learned = Learned { confidence: f32::from(percent) / 100.0, ..Learned::default() };
+        mind.gate_mut().learned(learned);
+        Ok(mind.save(&store)?)
+    }
+
+    /// Stores what the newest message confirms of what was inferred, as an inference.
+    fn confirm(&mut self, session: &SessionId) -> Result<(), KeepError> {
+        let mut carry = self.carry(session)?;
+        let Some(consumed) = carry.consumed.clone() else { return Ok(()) };
+        let Some((turn, said)) = self.recent(session)? else { return Ok(()) };
+        let message = said.last().map(String::as_str).unwrap_or_default();
+        let note = carry.confirmed(turn, message);
+        if let Some(note) = &note {
+            let fact = NewFact {
+                text: note,
+                source: FactSource::Assistant,
+                origin: Some(Origin { session, turn }),
+                inferred: true,
+                confidence: Some(CONFIRMED),
+                ..NewFact::default()
+            };
+            self.parts.store.add_fact(&fact, self.parts.clock.wall())?;
+        }
+        if note.is_some() || turn > consumed.by {
+            carry.consumed = None;
+            self.set_carry(session, &carry)?;
+        }
+        Ok(())
+    }
+
+    /// Hands out what was inferred for turn `turn`, whose message is `text`, once: the
+    /// next call has nothing. `None` where it has nothing to do with the message.
+    pub(super) fn take_carry(
+        &self,
+        session: &SessionId,
+        turn: TurnSeq,
+        text: &str,
+    ) -> Option<Thought> {
+        let mut carry = self.carry(session).ok()?;
+        carry.waiting.as_ref()?;
+        let similar = |thought: &str, message: &str| {
+            let embedder = self.parts.embedder.as_deref();
+            embedder.and_then(|embedder| topic_changed(embedder, thought, message)) == Some(false)
+        };
+        let thought = carry.consume(turn, text, similar);
+        // Shown without being consumed, it might be shown again.
+        let consumed = self.set_carry(session, &carry);
+        let consumed =
+            consumed.inspect_err(|error| tracing::warn!(%error, "an inference isn't shown"));
+        consumed.ok()?;
+        thought
+    }
+
+    fn carry(&self, session: &SessionId) -> Result<Carry, ReadError> {
+        let bytes = self.parts.store.state(session, StateKind::Carry)?;
+        Ok(bytes.map(|bytes| Carry::from_bytes(&bytes)).unwrap_or_default())
+    }
+
+    fn set_carry(&self, session: &SessionId, carry: &Carry) -> Result<(), KeepError> {
+        let bytes = carry.to_bytes().unwrap_or_default();
+        Ok(self.parts.store.set_state(session, StateKind::Carry, &bytes)?)
+    }
+
+    /// The newest turn and what the user said in the last few, the newest last. `None` when nothing
+    /// was said.
+    fn recent(&self, session: &SessionId) -> Result<Option<(TurnSeq, Vec<String>)>, ReadError> {
+        let newest = self.parts.store.session(session)?.map_or(0, |info| info.turns);
+        let from = newest.saturating_sub(RECENT).max(1);
+        self.parts.store.with_turns(session, from, |views| {
+            let said = views.iter().filter(|view| view.speaker.is_none());
+            let said: Vec<_> = said.map(|view| view.user.to_owned()).collect();
+            views.last().map(|last| (last.seq, said))
+        })
+    }
+}
+
+/// Turns before the newest whose words a guess may quote.
+const RECENT: u64 = 8;
+/// Most messages that are read for facts in one go.
+const MOST_UNREAD: usize = 64;
+/// Confidence of what was inferred and confirmed.
+const CONFIRMED: f32 = 0.7;

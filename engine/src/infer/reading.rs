@@ -1,0 +1,208 @@
+//! What the inferrer is asked, and what is made of its answer.
+
+use super::ground::is_grounded;
+use crate::companion::form::{Form, FormError, Percent, Size, Text};
+use crate::{form, row};
+
+row! {
+    /// How likely the message means just what it says.
+    pub struct Plain = "plain: " {
+        /// In percent.
+        pub percent: Percent,
+    }
+}
+
+row! {
+    /// What the user may be after instead.
+    pub struct Guess = "guess: " {
+        /// How likely, in percent.
+        pub percent: Percent,
+        /// The user's words that show it.
+        pub quote: Text<60>,
+        /// What they may be after.
+        pub intent: Text<80>,
+    }
+}
+
+row! {
+    /// A thought that leads there.
+    pub struct Because = "because: " {
+        /// In a few words.
+        pub text: Text<80>,
+    }
+}
+
+row! {
+    /// What they would ask if they asked straight out.
+    pub struct Really = "really: " {
+        /// The question.
+        pub text: Text<120>,
+    }
+}
+
+row! {
+    /// What they may ask next.
+    pub struct Next = "next: " {
+        /// The question.
+        pub question: Text<80>,
+        /// A short answer to it.
+        pub answer: Text<120>,
+    }
+}
+
+form! {
+    /// The inferrer's answer.
+    pub struct Reading {
+        /// That the message means just what it says.
+        core plain: Plain, 1, 1;
+        /// Three other guesses.
+        core guesses: Guess, 3, 3;
+        /// The thoughts that lead to the likeliest.
+        extended chain: Because, 0, 6;
+        /// The likeliest as a question.
+        core really: Really, 1, 1;
+        /// Two questions that may come.
+        core next: Next, 0, 2;
+    }
+}
+
+/// Most tokens of an answer.
+pub const MOST_TOKENS: u32 = 400;
+
+/// What the inferrer is asked about the end of a conversation.
+pub const fn instruction(size: Size) -> &'static str {
+    match size {
+        Size::Core => CORE,
+        Size::Extended => EXTENDED,
+    }
+}
+
+const CORE: &str = "\
+Don't answer my last message. Work out what I may be after, in this form:
+plain: how likely it means just what it says, 0 to 100
+guess: how likely | my own words that show it | what I may want instead
+really: what I would ask straight out
+next: what I may ask next | a short answer
+Write three lines guess and two lines next.";
+
+const EXTENDED: &str = "\
+Don't answer my last message. Work out what I may be after, in this form:
+plain: how likely it means just what it says, 0 to 100
+guess: how likely | my own words that show it | what I may want instead
+because: one step of the thought that leads to the likeliest
+really: what I would ask straight out
+next: what I may ask next | a short answer
+Write three lines guess, up to six lines because and two lines next. Copy my words exactly.";
+
+/// An answer that was checked against what the user said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inference {
+    /// How likely the message means just what it says, in percent.
+    pub plain: u8,
+    /// Other guesses, the likeliest first.
+    pub guesses: Vec<Hypothesis>,
+    /// The thoughts that lead to the likeliest.
+    pub chain: Vec<String>,
+    /// The likeliest as a question.
+    pub really: String,
+    /// Questions that may come, with answers.
+    pub next: Vec<(String, String)>,
+}
+
+/// What a user may be after.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hypothesis {
+    /// How likely, in percent; at most [`MOST_UNGROUNDED`] unless it is grounded.
+    pub percent: u8,
+    /// The words that are to show it.
+    pub quote: String,
+    /// Whether the user said them.
+    pub grounded: bool,
+    /// What they may be after.
+    pub intent: String,
+}
+
+impl Inference {
+    /// What an answer says of a user who said `said`, the newest last.
+    ///
+    /// # Errors
+    /// [`FormError`] for an answer that doesn't follow the grammar.
+    pub fn read(answer: &str, size: Size, said: &[&str]) -> Result<Self, FormError> {
+        let reading = Reading::read(answer, size)?;
+        let check = |guess: Guess| {
+            let grounded = is_grounded(guess.quote.as_str(), said);
+            let most = if grounded { 100 } else { MOST_UNGROUNDED };
+            Hypothesis {
+                percent: guess.percent.get().min(most),
+                quote: guess.quote.into_string(),
+                grounded,
+                intent: guess.intent.into_string(),
+            }
+        };
+        let mut guesses: Vec<_> = reading.guesses.into_iter().map(check).collect();
+        guesses.sort_by_key(|guess| std::cmp::Reverse(guess.percent));
+        let pair = |next: Next| (next.question.into_string(), next.answer.into_string());
+        Ok(Self {
+            plain: reading.plain.first().map_or(100, |plain| plain.percent.get()),
+            guesses,
+            chain: reading.chain.into_iter().map(|because| because.text.into_string()).collect(),
+            really: reading.really.into_iter().map(|r| r.text.into_string()).collect(),
+            next: reading.next.into_iter().map(pair).collect(),
+        })
+    }
+
+    /// The likeliest guess, if it is likelier than that the message means just what it says.
+    pub fn likeliest(&self) -> Option<&Hypothesis> {
+        self.guesses.first().filter(|guess| guess.percent > self.plain && guess.percent >= LIKELY)
+    }
+}
+
+/// Percent that a guess has at most whose words the user didn't say.
+pub const MOST_UNGROUNDED: u8 = 35;
+/// Percent below which a guess isn't worth a line.
+pub const LIKELY: u8 = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANSWER: &str = "\
+plain: 30
+guess: 20 | nothing like it | a holiday
+guess: 70 | so much work | to be told that giving up is fine
+guess: 90 | my garden is big | a smaller garden
+really: May I give the garden up?
+next: What grows by itself? | Herbs and berries.
+next: none
+";
+
+    #[test]
+    fn guesses_are_ranked_by_what_the_user_said() {
+        let said = ["I'm having second thoughts about the garden, it's so much work."];
+        let answer = ANSWER.replace("next: none\n", "");
+        let read = Inference::read(&answer, Size::Core, &said).unwrap();
+        let guesses: Vec<_> = read.guesses.iter().map(|g| (g.percent, g.grounded)).collect();
+        assert_eq!(guesses, [(70, true), (35, false), (20, false)]);
+        assert_eq!(read.likeliest().unwrap().quote, "so much work");
+        assert_eq!(read.next, [("What grows by itself?".into(), "Herbs and berries.".into())]);
+        assert_eq!(read.really, "May I give the garden up?");
+    }
+
+    #[test]
+    fn the_plain_meaning_wins_unless_a_grounded_guess_is_likelier() {
+        let said = ["so much work"];
+        let answer = ANSWER.replace("next: none\n", "");
+        let plain = answer.replace("plain: 30", "plain: 70");
+        let read = Inference::read(&plain, Size::Core, &said).unwrap();
+        assert_eq!(read.likeliest(), None);
+        let unsaid = Inference::read(&answer, Size::Core, &["hello"]).unwrap();
+        assert_eq!(unsaid.likeliest(), None, "35 percent aren't enough for a line");
+    }
+
+    #[test]
+    fn what_is_no_form_is_no_inference() {
+        for answer in ["", "plain: 30\n", "I think you want a holiday.", "plain: many\n"] {
+            assert!(Inference::read(answer, Size::Core, &[]).is_err(), "{answer}");
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! What users say of themselves becomes facts, and what they are after is carried to the next turn.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use garret::agent::{Agent, Options, Parts};
+use garret_core::gate::Mode;
+use garret_core::id::SessionId;
+use garret_core::medium::{Medium, MediumError};
+use garret_core::model::ModelRole;
+use garret_core::time::{Confidence, WallTime};
+use garret_hal::clock::ManualClock;
+use garret_hal::entropy::SeededEntropy;
+use garret_hal::media::FileMedium;
+use garret_storage::{Fact, FactFilter, FactSource, NewFact, Pin, StateKind, Store};
+use garret_tests::bytes::ByteEncoder;
+use garret_tests::scripted::{Act, ScriptedModel};
+
+type TestAgent = Agent<ScriptedModel, ByteEncoder>;
+
+const READING: &str = "\
+plain: 20
+guess: 80 | so much work | to be told that giving the garden up is fine
+guess: 60 | my pool leaks | a plumber
+guess: 10 | second thoughts | a smaller garden
+really: May I give the garden up?
+next: Which plants need no watering? | Lavender and thyme.
+next: Who could take over the beds? | A neighbour, perhaps.
+";
+
+const PLAIN: &str = "\
+plain: 100
+guess: 5 | a | b
+guess: 5 | a | b
+guess: 5 | a | b
+really: nothing else
+next: none
+";
+
+fn open(data: &Path) -> Arc<Store> {
+    let file = |path: &Path| -> Result<Box<dyn Medium>, MediumError> {
+        Ok(Box::new(FileMedium::open(path)?))
+    };
+    Arc::new(Store::open(data, "n", file).unwrap())
+}
+
+fn agent(store: &Arc<Store>, model: &ScriptedModel, companions: Mode) -> TestAgent {
+    let parts = Parts {
+        model: model.clone(),
+        encoder: ByteEncoder,
+        store: Arc::clone(store),
+        embedder: None,
+        clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
+        entropy: Arc::new(SeededEntropy::new(1)),
+    };
+    Agent::new(parts, Options { companions, ..Options::default() }).unwrap()
+}
+
+/// A model whose inferrer answers with [`READING`], then that everything is meant as it is said, and
+/// that copies the first word of any value.
+fn model() -> ScriptedModel {
+    let answers = std::sync::atomic::AtomicUsize::new(0);
+    ScriptedModel::new(16_384, []).companions(move |role, prompt| match role {
+        ModelRole::Inferrer if text(prompt).contains("Which of these words") => {
+            Act::Say("value: Acme\n".into())
+        }
+        ModelRole::Inferrer => {
+            let first = answers.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+            Act::Say(if first { READING } else { PLAIN }.into())
+        }
+        _ => Act::Say("- noted\n".into()),
+    })
+}
+
+fn text(prompt: &[garret_core::token::Token]) -> String {
+    let bytes: Vec<u8> = prompt.iter().filter_map(|token| u8::try_from(token.0).ok()).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+fn session() -> SessionId {
+    "s".parse().unwrap()
+}
+
+fn say(agent: &mut TestAgent, text: &str) {
+    let (_keep, stop) = smol::channel::bounded(1);
+    smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {})).unwrap();
+    smol::block_on(agent.idle(&session()));
+}
+
+fn facts(store: &Store) -> Vec<Fact> {
+    let filter = FactFilter { latest: true, ..FactFilter::default() };
+    let facts = store.facts(&filter).unwrap().facts;
+    facts.into_iter().filter(|fact| fact.predicate != "persona").collect()
+}
+
+fn values(store: &Store) -> Vec<(String, String)> {
+    let value = |fact: Fact| (fact.predicate, fact.object.unwrap_or(fact.text));
+    facts(store).into_iter().map(value).collect()
+}
+
+fn pair(relation: &str, value: &str) -> (String, String) {
+    (relation.into(), value.into())
+}
+
+#[test]
+fn what_a_user_says_of_themselves_is_a_fact_with_its_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let mut agent = agent(&store, &model(), Mode::ColdStart);
+    say(&mut agent, "Hello there");
+    say(&mut agent, "My name is Ada and I live in Oslo.");
+    assert_eq!(values(&store), [pair("name", "Ada"), pair("lives_in", "Oslo")]);
+    for fact in facts(&store) {
+        assert_eq!((fact.source, fact.turn), (FactSource::User, Some(2)));
+        assert!(fact.grounded && fact.confidence > 0.9 && !fact.inferred);
+        assert_eq!(fact.pinned, Pin::Auto);
+    }
+    assert_eq!(facts(&store)[1].quote.as_deref(), Some("I live in Oslo"));
+}
+
+#[test]
+fn the_same_dialogue_twice_adds_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let mut agent = agent(&store, &model(), Mode::ColdStart);
+    let dialogue = [
+        "I live in Oslo.",
+        "I work at Acme with my sister and her dogs on big projects",
+        "I like tea",
+    ];
+    for message in dialogue {
+        say(&mut agent, message);
+    }
+    let once = store.facts(&FactFilter::default()).unwrap().facts;
+    assert_eq!(
+        values(&store),
+        [pair("lives_in", "Oslo"), pair("works_at", "Acme"), pair("likes", "tea")]
+    );
+    for message in dialogue {
+        say(&mut agent, message);
+    }
+    say(&mut agent, "As I said, I live in Oslo!");
+    let again = store.facts(&FactFilter::default()).unwrap().facts;
+    assert_eq!(again.len(), once.len());
+}
+
+#[test]
+fn corrections_supersede_and_denials_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let mut agent = agent(&store, &model(), Mode::ColdStart);
+    say(&mut agent, "I live in Oslo. I love hiking. I'm allergic to cats.");
+    say(&mut agent, "I moved to Bergen. I hate hiking.");
+    say(&mut agent, "I'm not allergic to cats.");
+    assert_eq!(values(&store), [pair("lives_in", "Bergen"), pair("dislikes", "hiking")]);
+    let all = store.facts(&FactFilter::default()).unwrap().facts;
+    let oslo = all.iter().find(|fact| fact.object.as_deref() == Some("Oslo")).unwrap();
+    assert!(oslo.superseded_by.is_some(), "what was true stays, with its end");
+}
+
+#[test]
+fn the_persona_replaces_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let mut agent = agent(&store, &model(), Mode::ColdStart);
+    let persona = || -> Vec<Fact> {
+        let filter = FactFilter {
+            subject: Some("user"),
+            predicate: Some("persona"),
+            latest: true,
+            ..FactFilter::default()
+        };
+        store.facts(&filter).unwrap().facts
+    };
+    say(&mut agent, "My name is Ada.");
+    assert_eq!(persona()[0].text, "name: Ada.");
+    say(&mut agent, "I live in Oslo and I like tea.");
+    say(&mut agent, "I moved to Bergen.");
+    let [one] = &persona()[..] else { panic!("{:?}", persona()) };
+    assert_eq!(one.text, "name: Ada. lives in: Bergen. likes: tea.");
+    assert!(one.inferred && one.source == FactSource::Assistant);
+    for at in 0..300 {
+        let text = format!("I like thing number{at} of mine");
+        let fact = NewFact {
+            text: &text,
+            subject: Some("user"),
+            predicate: Some("likes"),
+            object: Some(&text),
+            ..NewFact::default()
+        };
+        store.add_fact(&fact, AT).unwrap();
+    }
+    say(&mut agent, "I speak Norwegian.");
+    assert!(persona()[0].text.split_whitespace().count() <= 200);
+}
+
+#[test]
+fn neither_a_reply_nor_a_quotation_becomes_a_fact() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let model = model();
+    model.then(Act::Say("I live in Paris. My name is Bot.".into()));
+    let mut agent = agent(&store, &model, Mode::ColdStart);
+    say(&mut agent, "> I live in Rome\nHe wrote: \"I live in Kyiv\".\n```\nI live in Lima\n```");
+    assert_eq!(values(&store), []);
+}
+
+#[test]
+fn automatic_pins_give_way_and_the_users_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    for at in 0..25 {
+        let text = format!("The code of door {at} is {at}{at}.");
+        let added = store.add_fact(&NewFact { text: &text, ..NewFact::default() }, AT).unwrap();
+        store.pin(added.id, if at < 17 { Pin::User } else { Pin::Auto }).unwrap();
+    }
+    let mut agent = agent(&store, &model(), Mode::ColdStart);
+    say(&mut agent, "My name is Ada.");
+    let pinned = store.pinned(AT).unwrap();
+    assert_eq!(pinned.len(), 18);
+    assert_eq!(pinned.iter().filter(|fact| fact.pinned == Pin::User).count(), 17);
+}
+
+#[test]
+fn an_inference_rides_once_with_the_next_turn_that_it_concerns() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let model = model();
+    let mut agent = agent(&store, &model, Mode::ColdStart);
+    say(&mut agent, "I'm having second thoughts about the garden, it's so much work.");
+    let asked = model.asked();
+    assert_eq!(asked.len(), 1, "the gate fired");
+    assert!(asked[0].reused > 0, "on a fork of the conversation");
+    say(&mut agent, "Which tools does a garden need?");
+    say(&mut agent, "And which tools does the garden need in winter?");
+    let prompts = model.prompts();
+    let shown: Vec<bool> =
+        prompts.iter().map(|prompt| text(prompt).contains("[Inferred, not said")).collect();
+    assert_eq!(shown, [false, true, false]);
+    let second = text(&prompts[1]);
+    assert!(second.contains("> really asking: May I give the garden up?"));
+    assert!(second.contains("> may want (80%): to be told that giving the garden up is fine"));
+    assert!(second.contains("> may want (35%): a plumber"), "unsaid words count for little");
+    assert!(second.find("[Inferred").unwrap() < second.find("Which tools").unwrap());
+}
+
+#[test]
+fn an_inference_that_has_nothing_to_do_with_the_next_turn_is_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let model = model();
+    let mut agent = agent(&store, &model, Mode::ColdStart);
+    say(&mut agent, "I'm having second thoughts about the garden, it's so much work.");
+    say(&mut agent, "What is 17 times 23?");
+    say(&mut agent, "Tell me of the garden");
+    assert!(model.prompts().iter().all(|prompt| !text(prompt).contains("[Inferred")));
+}
+
+#[test]
+fn a_confirmed_inference_is_kept_as_an_inference() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let mut agent = agent(&store, &model(), Mode::ColdStart);
+    say(&mut agent, "I'm having second thoughts about the garden, it's so much work.");
+    say(&mut agent, "So which plants in the garden need no watering?");
+    say(&mut agent, "Which plants need no watering, again?");
+    let notes: Vec<Fact> = facts(&store).into_iter().filter(|fact| fact.inferred).collect();
+    let [note] = &notes[..] else { panic!("{notes:?}") };
+    assert!(note.text.contains("Lavender and thyme."));
+    assert_eq!((note.kind.as_str(), &note.source), ("derives", &FactSource::Assistant));
+}
+
+#[test]
+fn plain_requests_and_switched_off_companions_ask_no_model() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let model = model();
+    let mut plain = agent(&store, &model, Mode::ColdStart);
+    for message in ["How many grams are in an ounce?", "Translate it into German.", "Thanks!"] {
+        say(&mut plain, message);
+    }
+    let mut off = agent(&store, &model, Mode::Off);
+    say(&mut off, "I live in Oslo. I don't know what to do, it's all broken.");
+    assert_eq!((model.asked().len(), values(&store).len()), (0, 0));
+    let mut turbo = agent(&store, &model, Mode::Turbo);
+    say(&mut turbo, "How many grams are in an ounce?");
+    assert_eq!(model.asked().len(), 1);
+}
+
+/// A companion that writes nonsense, fails or is refused leaves everything as it was.
+#[test]
+fn a_companion_that_fails_costs_nothing_but_its_answer() {
+    for act in [
+        Act::Say("I can't do that.".into()),
+        Act::Say(String::new()),
+        Act::Fail("plain: 3".into()),
+        Act::Refuse,
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        let model = ScriptedModel::new(16_384, []).companions(move |_, _| act.clone());
+        let mut agent = agent(&store, &model, Mode::ColdStart);
+        say(
+            &mut agent,
+            "I work at Acme with my sister and her dogs on big projects. I'm so stressed.",
+        );
+        say(&mut agent, "What about the projects?");
+        assert_eq!(model.prompts().len(), 2);
+        assert_eq!(store.state(&session(), StateKind::Carry).unwrap(), None);
+        let [fact] = &facts(&store)[..] else { panic!("{:?}", facts(&store)) };
+        assert!(fact.confidence < 0.9 && fact.pinned == Pin::None, "as far as the rule reaches");
+    }
+}
+
+/// Facts are read later from turns after which nobody waited long enough.
+#[test]
+fn turns_that_were_not_read_are_read_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let first = agent(&store, &model(), Mode::ColdStart);
+    let mut first = first;
+    let (_keep, stop) = smol::channel::bounded(1);
+    smol::block_on(first.turn(&session(), "I live in Oslo.", &stop, &mut |_| {})).unwrap();
+    drop(first);
+    let mut second = agent(&store, &model(), Mode::ColdStart);
+    say(&mut second, "Hello again");
+    assert_eq!(values(&store), [pair("lives_in", "Oslo")]);
+    assert_eq!(facts(&store)[0].turn, Some(1));
+}
+
+const AT: WallTime = WallTime { unix_ms: 1_800_000_000_000, confidence: Confidence::Good };
