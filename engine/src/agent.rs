@@ -20,6 +20,7 @@ mod mind;
 mod prompt;
 mod quote;
 mod recall;
+mod resume;
 mod slot;
 mod tracked;
 mod turn;
@@ -47,6 +48,7 @@ use slot::Instructions;
 
 pub use fork::Question;
 pub use idle::Idled;
+pub use resume::PendingSnapshot;
 pub use slot::{Context, PERSONA};
 pub use turn::{Outcome, TurnError};
 
@@ -100,6 +102,7 @@ pub struct Agent<M, E> {
     unsettled: Option<SessionId>,
     /// What is decided about companions in the session of the newest turn.
     mind: Option<Mind>,
+    kept: Option<resume::Kept>,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -122,8 +125,9 @@ where
         };
         let tokens = vec![Token(0); budget.n_ctx as usize];
         let (counts, system) = (Counts::default(), Instructions::default());
+        let (unsettled, mind, kept) = (None, None, None);
         let mut agent =
-            Self { parts, options, budget, system, counts, tokens, unsettled: None, mind: None };
+            Self { parts, options, budget, system, counts, tokens, unsettled, mind, kept };
         agent.rehearse()?;
         Ok(agent)
     }

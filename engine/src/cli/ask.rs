@@ -18,13 +18,13 @@ use crate::config::Config;
 
 /// Talks until the user leaves.
 pub(super) fn run(
-    mut talk: Talk,
+    talk: &mut Talk,
     config: &Config,
     clock: &dyn Clock,
     entropy: &dyn Entropy,
 ) -> Ended {
     let mut prompt = Prompt::new(config)?;
-    greet(&talk)?;
+    greet(talk)?;
     let mut leaving = false;
     let mut status = ExitCode::SUCCESS;
     loop {
@@ -32,10 +32,10 @@ pub(super) fn run(
             Ok(line) if line.trim().is_empty() => {}
             Ok(line) => {
                 leaving = false;
-                match commands::run(&line, &mut talk, clock, entropy) {
+                match commands::run(&line, talk, clock, entropy) {
                     Ok(Next::Ask) => {}
                     Ok(Next::Leave) => break,
-                    Ok(Next::Say(text)) => leaving = say(&mut talk, &text)?,
+                    Ok(Next::Say(text)) => leaving = say(talk, &text)?,
                     Ok(Next::Forget(said)) => prompt.forget(&said)?,
                     Err(error) => output::complain(error.as_ref()),
                 }

@@ -10,7 +10,7 @@ use garret_core::id::SessionId;
 use garret_core::model::Finish;
 use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
-use garret_storage::Store;
+use garret_storage::{Store, WriteError};
 use serde::Serialize;
 use smol::channel::bounded;
 use smol::future::or;
@@ -19,7 +19,7 @@ use super::args::Chat;
 use super::interrupt::Interrupts;
 use super::{Ended, ask, input, output};
 use crate::agent::Outcome;
-use crate::config::Config;
+use crate::config::{Config, SnapshotPolicy};
 use crate::names::new_session;
 use crate::open::{self, LocalAgent};
 use crate::receipt::ReceiptReport;
@@ -40,14 +40,16 @@ pub(super) fn run(config: &Config, chat: &Chat) -> Ended {
     let agent = prepared.load(config, clock.clone(), entropy.clone())?;
     let line_editing = chat.once.is_none() && !chat.stdin && std::io::stdin().is_terminal();
     let interrupts = Interrupts::watch(line_editing)?;
-    let mut talk = Talk { agent, session, interrupts, json: chat.json };
-    if let Some(text) = &chat.once {
-        return talk.once(text);
-    }
-    if chat.stdin {
-        return talk.lines();
-    }
-    ask::run(talk, config, &*clock, &*entropy)
+    let snapshots = Snapshots::new(config);
+    let mut talk = Talk { agent, session, interrupts, snapshots, json: chat.json };
+    talk.resume();
+    let ended = match &chat.once {
+        Some(text) => talk.once(text),
+        None if chat.stdin => talk.lines(),
+        None => ask::run(&mut talk, config, &*clock, &*entropy),
+    }?;
+    talk.keep();
+    Ok(ended)
 }
 
 fn latest(store: &Store) -> Result<SessionId, Box<dyn Error>> {
@@ -61,7 +63,23 @@ pub(super) struct Talk {
     pub(super) agent: LocalAgent,
     pub(super) session: SessionId,
     pub(super) interrupts: Interrupts,
+    snapshots: Snapshots,
     json: bool,
+}
+
+/// When and how much of the KV cache is kept.
+#[derive(Clone, Copy, Debug)]
+struct Snapshots {
+    policy: SnapshotPolicy,
+    /// In bytes.
+    most: u64,
+}
+
+impl Snapshots {
+    fn new(config: &Config) -> Self {
+        let most = u64::from(config.snapshot_mib.value) << 20;
+        Self { policy: config.snapshot.value, most }
+    }
 }
 
 impl Talk {
@@ -96,9 +114,15 @@ impl Talk {
     /// Runs `wait`, which waits for somebody, and meanwhile does what can be done for later turns.
     pub(super) fn idle_while<T>(&mut self, wait: impl FnOnce() -> T) -> T {
         let (waiting, over) = bounded::<()>(1);
-        let Self { agent, session, .. } = self;
+        let Self { agent, session, snapshots, .. } = self;
         let idle = async {
             agent.idle(session).await;
+            if snapshots.policy == SnapshotPolicy::Idle
+                && let Some(snapshot) = agent.snapshot(session, IDLE_TOKENS, snapshots.most)
+            {
+                // Whoever comes meanwhile doesn't wait for the device.
+                smol::unblock(move || written(snapshot.write())).await;
+            }
         };
         let end = async {
             // Nothing is ever sent: this ends when the channel is closed.
@@ -114,6 +138,28 @@ impl Talk {
             drop(waiting);
             waited
         })
+    }
+
+    /// Has the model go on where the last run left it.
+    fn resume(&mut self) {
+        if self.snapshots.policy != SnapshotPolicy::Off {
+            let tokens = self.agent.resume(&self.session);
+            tracing::debug!(tokens, "brought back from a snapshot");
+        }
+    }
+
+    /// Keeps the model's state for the next run. A failure costs no more than time at the next start.
+    fn keep(&mut self) {
+        let Snapshots { policy, most } = self.snapshots;
+        if policy == SnapshotPolicy::Off {
+            return;
+        }
+        if let Some(snapshot) = self.agent.snapshot(&self.session, 0, most) {
+            written(snapshot.write());
+        }
+        if let Some(snapshot) = self.agent.prefix_snapshot(most) {
+            written(snapshot.write());
+        }
     }
 
     /// One turn, printed as it was asked for.
@@ -152,6 +198,15 @@ impl Talk {
         Ok(outcome)
     }
 }
+
+fn written(snapshot: Result<bool, WriteError>) {
+    if let Err(error) = snapshot {
+        tracing::warn!(%error, "no snapshot is kept: the next start reads the conversation again");
+    }
+}
+
+/// Tokens that must be new before a snapshot is written while nobody waits: each is a whole file.
+const IDLE_TOKENS: usize = 1_024;
 
 /// An answer on the wire.
 #[derive(Serialize)]

@@ -54,6 +54,11 @@ pub const KEYS: &[Key] = &[
     Key { name: "batch_threads", help: "threads that prefill" },
     Key { name: "batch", help: "tokens decoded in one call; smaller cancels sooner" },
     Key { name: "kv_type", help: "number format of the KV cache: f16 or q8_0" },
+    Key {
+        name: "snapshot",
+        help: "keep the KV cache for the next start: off, shutdown, or idle (wears a device more)",
+    },
+    Key { name: "snapshot_mib", help: "most MiB of such a snapshot; a larger one isn't kept" },
     Key { name: "gpu_layers", help: "layers offloaded to a GPU" },
     Key { name: "log", help: "filter of log lines, such as warn or garret=debug" },
 ];

@@ -91,6 +91,27 @@ impl fmt::Display for EmbedderChoice {
     }
 }
 
+/// When the KV cache is kept for the next start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SnapshotPolicy {
+    /// Never.
+    Off,
+    /// When the program ends.
+    Shutdown,
+    /// Then, and while nobody waits.
+    Idle,
+}
+
+impl fmt::Display for SnapshotPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Shutdown => "shutdown",
+            Self::Idle => "idle",
+        })
+    }
+}
+
 /// Every setting.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -141,6 +162,10 @@ pub struct Config {
     pub batch: Setting<u32>,
     /// Number format of the KV cache.
     pub kv_type: Setting<KvType>,
+    /// When the KV cache is kept for the next start.
+    pub snapshot: Setting<SnapshotPolicy>,
+    /// Most MiB of such a snapshot.
+    pub snapshot_mib: Setting<u32>,
     /// Layers offloaded to a GPU, in builds that have one.
     pub gpu_layers: Setting<u32>,
     /// Filter of log lines, in the syntax of `tracing_subscriber::EnvFilter`.
@@ -182,6 +207,8 @@ impl Config {
             batch_threads: get.or_device("batch_threads", parse::threads, device.batch_threads)?,
             batch: get.or_device("batch", parse::batch, device.n_batch)?,
             kv_type: get.or_device("kv_type", parse::kv_type, device.kv_type)?,
+            snapshot: get.or("snapshot", parse::snapshot, SnapshotPolicy::Shutdown)?,
+            snapshot_mib: get.or("snapshot_mib", parse::positive, DEFAULT_SNAPSHOT_MIB)?,
             gpu_layers: get.or("gpu_layers", parse::number, 0)?,
             log: get.or("log", parse::text, "warn".into())?,
         })
@@ -250,11 +277,16 @@ impl Config {
             "batch_threads" => one(&self.batch_threads),
             "batch" => one(&self.batch),
             "kv_type" => one(&self.kv_type),
+            "snapshot" => one(&self.snapshot),
+            "snapshot_mib" => one(&self.snapshot_mib),
             "gpu_layers" => one(&self.gpu_layers),
             _ => one(&self.log),
         }
     }
 }
+
+/// Room for the whole window of the starter model, whose state takes 23 MB per 1,000 tokens.
+const DEFAULT_SNAPSHOT_MIB: u32 = 256;
 
 /// Why a configuration is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

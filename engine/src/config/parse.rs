@@ -7,7 +7,7 @@ use garret_core::budget::Budget;
 use garret_core::gate::{Mode, UnknownMode};
 use garret_core::model::{KvType, UnknownKvType};
 
-use super::EmbedderChoice;
+use super::{EmbedderChoice, SnapshotPolicy};
 use crate::companion::form::Size;
 
 pub(super) fn text(text: &str) -> Result<String, String> {
@@ -78,6 +78,12 @@ pub(super) fn between<const LEAST: u8, const MOST: u8>(text: &str) -> Result<f32
 
 pub(super) fn penalty(text: &str) -> Result<f32, String> {
     between::<1, 2>(text)
+}
+
+pub(super) fn snapshot(text: &str) -> Result<SnapshotPolicy, String> {
+    let all = [SnapshotPolicy::Off, SnapshotPolicy::Shutdown, SnapshotPolicy::Idle];
+    let found = all.into_iter().find(|policy| policy.to_string() == text);
+    found.ok_or_else(|| "it must be off, shutdown or idle".into())
 }
 
 pub(super) fn kv_type(text: &str) -> Result<KvType, String> {
