@@ -29,3 +29,4 @@ pub mod open;
 pub mod perceive;
 pub mod receipt;
 pub mod tools;
+pub mod trace;

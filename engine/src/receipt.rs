@@ -33,7 +33,7 @@ pub struct ReceiptReport {
 /// A part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockReport {
-    /// `system`, `history`, `memory` or `message`.
+    /// `system`, `tracked`, `history`, `time`, `pinned`, `carry`, `memory`, `fill` or `message`.
     pub name: String,
     /// Tokens it takes.
     pub tokens: u32,
@@ -88,6 +88,10 @@ pub struct StoredReceipt {
     pub companion_reserve: u32,
     /// Oldest earlier turn that was in the prompt.
     pub history_from: Option<TurnSeq>,
+    /// The turn for which the beginning of its prompt was made; 0 where that isn't known.
+    pub made_at: TurnSeq,
+    /// The turn whose trace has the text of its system message; 0 for none.
+    pub system_in: TurnSeq,
 }
 
 impl StoredReceipt {
@@ -97,6 +101,8 @@ impl StoredReceipt {
             report: ReceiptReport::new(receipt, memory),
             companion_reserve: receipt.companion_reserve,
             history_from: receipt.history_from,
+            made_at: 0,
+            system_in: 0,
         }
     }
 
@@ -112,12 +118,17 @@ impl StoredReceipt {
     /// of a past turn and nothing else.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (version, body) = bytes.split_first()?;
-        (*version == VERSION).then(|| postcard::from_bytes(body).ok()).flatten()
+        match *version {
+            VERSION => postcard::from_bytes(body).ok(),
+            // It ends before the two turns: a byte each.
+            2 => postcard::from_bytes(&[body, &[0, 0]].concat()).ok(),
+            _ => None,
+        }
     }
 }
 
 /// Version of the record.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 #[cfg(test)]
 mod tests {
@@ -137,13 +148,22 @@ mod tests {
             omitted,
             memory: vec!["kitchen/3/user".into()],
         };
-        StoredReceipt { report, companion_reserve: 128, history_from: Some(8) }
+        let history_from = Some(8);
+        StoredReceipt { report, companion_reserve: 128, history_from, made_at: 7, system_in: 6 }
     }
 
     #[test]
     fn a_stored_receipt_comes_back() {
         let bytes = receipt().to_bytes().unwrap();
         assert_eq!(StoredReceipt::from_bytes(&bytes), Some(receipt()));
+    }
+
+    #[test]
+    fn a_receipt_of_the_version_before_is_read() {
+        let bytes = receipt().to_bytes().unwrap();
+        let old = [&[2], &bytes[1..bytes.len() - 2]].concat();
+        let expected = StoredReceipt { made_at: 0, system_in: 0, ..receipt() };
+        assert_eq!(StoredReceipt::from_bytes(&old), Some(expected));
     }
 
     #[test]

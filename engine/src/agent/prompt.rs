@@ -10,12 +10,13 @@ use garret_core::shorten::Shown;
 use garret_core::time::Confidence;
 use garret_core::token::Token;
 
-use super::Agent;
 use super::history::Limits;
 use super::recall::{Asking, Block, Recall};
-use super::slot::ContextError;
+use super::slot::{Context, ContextError};
 use super::turn::TurnError;
 use super::volatile::Volatile;
+use super::{Agent, LastReceipt};
+use crate::trace::{System, Trace};
 
 /// A prompt in a buffer of tokens.
 pub(super) struct Prompt {
@@ -26,9 +27,32 @@ pub(super) struct Prompt {
     pub(super) volatile: String,
     /// Ids of the messages in its block of memory.
     pub(super) memory: Vec<String>,
+    pub(super) beginning: Beginning,
+}
+
+/// Where what a prompt begins with comes from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Beginning {
+    /// The turn for which it was made.
+    pub(super) made_at: TurnSeq,
+    /// The turn whose trace has the system message.
+    pub(super) system_in: TurnSeq,
+    /// The system message, if that is this turn.
+    pub(super) system: Option<String>,
 }
 
 impl Prompt {
+    /// What the model sees.
+    pub(super) fn trace(&self) -> Trace {
+        let Beginning { system, system_in, .. } = &self.beginning;
+        Trace {
+            system: system.clone().map_or(System::AsIn(*system_in), System::Text),
+            history_from: self.receipt.history_from,
+            volatile: self.volatile.clone(),
+            rounds: Vec::new(),
+        }
+    }
+
     /// Whether it has something that no later prompt has.
     pub(super) const fn is_volatile(&self) -> bool {
         !self.volatile.is_empty()
@@ -59,6 +83,7 @@ where
             last.receipt.history_from.filter(|_| same)
         });
         let keep_from = context.from.max(kept.unwrap_or(1));
+        let beginning = self.beginning(turn, &context, last.as_ref());
         let news = self.news(&context).map_err(unreadable)?;
         let thought = self.take_carry(session, turn, text);
         self.counts.turn_to(session);
@@ -108,7 +133,22 @@ where
             let mut recall = Recall::new(store, embedder, budget, asking);
             compose(&mut Bench { budget, encoder, tokens }, &input, volatile, &mut recall)
         });
-        read.map_err(unreadable)?.map_err(|reason| TurnError::Prompt { turn, reason })
+        let prompt = read.map_err(unreadable)?;
+        let prompt = prompt.map_err(|reason| TurnError::Prompt { turn, reason })?;
+        Ok(Prompt { beginning, ..prompt })
+    }
+
+    /// Where the beginning of the prompt of `turn` comes from.
+    fn beginning(&self, turn: TurnSeq, context: &Context, last: Option<&LastReceipt>) -> Beginning {
+        let made_at = context.made_at;
+        let same = last.filter(|last| last.receipt.made_at == made_at);
+        match same.map_or(0, |last| last.receipt.system_in) {
+            0 => {
+                let system = [&*self.system.text, &context.text].concat();
+                Beginning { made_at, system_in: turn, system: Some(system) }
+            }
+            system_in => Beginning { made_at, system_in, system: None },
+        }
     }
 
     /// What bounds a history.
@@ -192,7 +232,8 @@ where
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
     let slot = assemble::assemble(budget, *encoder, &input, scratch).map_err(describe)?;
     let (length, receipt) = (slot.tokens.len(), slot.receipt);
-    Ok(Prompt { length, receipt, memory: volatile.remembered().to_vec(), volatile: text })
+    let (memory, beginning) = (volatile.remembered().to_vec(), Beginning::default());
+    Ok(Prompt { receipt, length, volatile: text, memory, beginning })
 }
 
 fn unassembled(turn: TurnSeq, error: impl std::error::Error) -> TurnError {

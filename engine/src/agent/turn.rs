@@ -13,8 +13,9 @@ use smol::future::{or, poll_fn};
 
 use super::Agent;
 use super::mind::Told;
-use super::prompt::Prompt;
+use super::prompt::{Beginning, Prompt};
 use crate::receipt::StoredReceipt;
+use crate::trace::Trace;
 
 /// A turn that was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +105,7 @@ where
         let turn = accepted.map_err(TurnError::NotAccepted)?;
         let prompt = self.prompt(session, turn, text, &message)?;
         let (length, volatile) = (prompt.length, prompt.is_volatile());
+        let seen = Seen { trace: prompt.trace(), beginning: prompt.beginning.clone() };
         let mut draft = Draft::new(prompt);
         let run = self.generate(length, &mut draft, stop, on_text).await;
         let finish = match &run {
@@ -111,7 +113,7 @@ where
             Err(_) => StoredFinish::Failed,
         };
         if run.is_ok() || !draft.tokens.is_empty() {
-            self.keep(session, turn, &draft, finish)?;
+            self.keep(session, turn, &draft, &seen, finish)?;
         }
         if run.is_ok() {
             let used = draft.receipt.prompt_tokens.saturating_add(draft.receipt.reply_tokens);
@@ -185,10 +187,16 @@ where
         session: &SessionId,
         turn: TurnSeq,
         draft: &Draft,
+        seen: &Seen,
         finish: StoredFinish,
     ) -> Result<(), TurnError> {
-        let receipt = StoredReceipt::new(&draft.receipt, &draft.memory);
+        let receipt = StoredReceipt {
+            made_at: seen.beginning.made_at,
+            system_in: seen.beginning.system_in,
+            ..StoredReceipt::new(&draft.receipt, &draft.memory)
+        };
         let receipt = receipt.to_bytes().unwrap_or_default();
+        let trace = seen.trace.to_bytes().unwrap_or_default();
         let reply = NewReply {
             text: &draft.text,
             tokens: if draft.structural { &[] } else { &draft.tokens },
@@ -196,11 +204,17 @@ where
             finish,
             at: self.parts.clock.wall(),
             receipt: &receipt,
-            trace: &[],
+            trace: &trace,
         };
         let kept = self.parts.store.reply(session, turn, reply);
         kept.map_err(|source| TurnError::ReplyNotStored { turn, source })
     }
+}
+
+/// What the model was shown, as it is kept.
+struct Seen {
+    trace: Trace,
+    beginning: Beginning,
 }
 
 enum Next<T> {

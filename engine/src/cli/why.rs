@@ -5,13 +5,19 @@ use std::error::Error;
 use garret_core::id::SessionId;
 
 use super::output;
-use crate::agent::LastReceipt;
+use crate::agent::{Context, LastReceipt};
 use crate::open::LocalAgent;
 
 /// Prints the receipt of the newest answered turn.
 pub(super) fn print(agent: &LocalAgent, session: &SessionId) -> Result<(), Box<dyn Error>> {
     match agent.last_receipt(session)? {
-        Some(last) => output::say(explain(&last).trim_end())?,
+        Some(last) => {
+            let mut text = explain(&last);
+            if let Some(context) = agent.context(session)? {
+                text += &explain_beginning(&context);
+            }
+            output::say(text.trim_end())?;
+        }
         None => output::say("No turn of this conversation was answered yet.")?,
     }
     Ok(())
@@ -44,6 +50,26 @@ fn explain(last: &LastReceipt) -> String {
     }
     for omitted in &receipt.omitted {
         text += &format!("Left out: {} {}: {}.\n", omitted.count, omitted.what, omitted.why);
+    }
+    text
+}
+
+/// What stands in the system message, since when, and what history begins with.
+fn explain_beginning(context: &Context) -> String {
+    let list = |letter: char, ids: &[u64]| {
+        let ids: Vec<_> = ids.iter().map(|id| format!("{letter}{id}")).collect();
+        if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
+    };
+    let (facts, summaries) = (list('f', &context.facts), list('s', &context.summaries));
+    let mut text = format!(
+        "The prompt begins as it was made for turn {}: facts {facts}; summaries {summaries}.\n",
+        context.made_at
+    );
+    if let Some(covered) = context.from.checked_sub(1).filter(|turn| *turn > 0) {
+        text += &format!(
+            "Summaries cover turns 1-{covered}; the last prompt before had {} tokens.\n",
+            context.before
+        );
     }
     text
 }
