@@ -66,8 +66,7 @@ fn each_line_is_a_turn_and_costs_what_is_new() {
     let input =
         format!("{ADA}\n\n  \t \r\nHow many hives have I got?\r\nA last line without an end");
     let mut command = place.garret(&["chat", "--stdin", "--json", "--session", "s"]);
-    // What a prompt shows once alone is in no later one.
-    let output = feed(command.env("GARRET_SHOW_TIME", "false"), input.as_bytes());
+    let output = feed(&mut command, input.as_bytes());
     let answers = Answer::read_all(&succeeded(&output));
     assert_only_logs(&stderr(&output));
     assert_eq!(answers.iter().map(|answer| answer.turn).collect::<Vec<_>>(), [1, 2, 3]);

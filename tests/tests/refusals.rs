@@ -178,7 +178,7 @@ fn a_system_prompt_longer_than_its_ceiling() {
     let home = tempfile::tempdir().unwrap();
     let long = "word ".repeat(3_000);
     let args = ["--model", starter.to_str().unwrap(), "--window", "2048", "--system-prompt", &long];
-    refused(&chat(home.path(), &args), &["system prompt", "384"]);
+    refused(&chat(home.path(), &args), &["system prompt", "256"]);
 }
 
 #[test]
