@@ -14,7 +14,9 @@ use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::{Faults, FaultyMedium};
-use garret_storage::{FactId, NewFact, NewSummary, Pin, StateKind, Store, SummaryMethod};
+use garret_storage::{
+    FactId, NewFact, NewSummary, Pin, Selection, StateKind, Store, SummaryMethod,
+};
 use garret_tests::bytes::{self, ByteEncoder};
 use garret_tests::scripted::ScriptedModel;
 use proptest::prelude::*;
@@ -174,6 +176,13 @@ fn what_is_pinned_later_stands_in_the_newest_message() {
     let [time, pinned] = [BlockName::Time, BlockName::Pinned]
         .map(|name| outcome.receipt.block(name).unwrap().tokens as usize);
     assert_eq!(time + pinned, expected.len() - "Where do I live?".len());
+    // What is forgotten is gone from both at once.
+    let selection = Selection { facts: &[oslo], ..Selection::default() };
+    talk.store().forget(&selection, AT, false).unwrap();
+    say(&mut talk, "And now?");
+    let system = system_message(model.prompts().last().unwrap());
+    assert!(system.contains("I live in Bergen.") && !system.contains("Oslo"), "{system}");
+    assert_eq!(last_message(&model), "[Now: Friday 15 January 2027, 08:00]\n\nAnd now?");
 }
 
 /// Forty pins once pushed persona and highlights out of the window, and hid the newest pins.

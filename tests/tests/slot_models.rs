@@ -95,7 +95,7 @@ const SCRIPTS: [&str; 5] = [
 
 #[test]
 fn no_window_is_exceeded_in_any_script() {
-    for window in [2_048, 4_096, 8_192, 16_384, 32_768] {
+    for window in [2_048, 8_192, 32_768] {
         let Some((mut talk, model)) = scripted(window) else { return };
         say(&mut talk, "Hello.");
         say(&mut talk, "Hello again.");
@@ -105,7 +105,8 @@ fn no_window_is_exceeded_in_any_script() {
         }
         persona(talk.store(), &SCRIPTS[2].repeat(3));
         sum_up(talk.store(), 1, &SCRIPTS.concat());
-        let long = SCRIPTS.map(|text| text.chars().cycle().take(200_000).collect::<String>());
+        let long = [SCRIPTS[0], SCRIPTS[3]]
+            .map(|text| text.chars().cycle().take(200_000).collect::<String>());
         let texts = SCRIPTS.iter().map(|text| text.repeat(20)).chain(long);
         for (i, text) in texts.enumerate() {
             pin(talk.store(), &format!("Pinned later: {i}"), Pin::Auto);
