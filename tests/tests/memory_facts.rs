@@ -53,6 +53,7 @@ struct Fact {
     recorded_at: String,
     salience: f32,
     confidence: f32,
+    pinned: String,
 }
 
 fn fact(home: &TempDir, id: &str) -> Fact {
@@ -324,4 +325,31 @@ fn an_export_is_taken_in_elsewhere() {
     told(&home, &["export", lines.to_str().unwrap()]);
     let text = std::fs::read_to_string(&lines).unwrap();
     assert!(text.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{text}");
+}
+
+/// A pin goes to what replaces its fact, and stands before those that matter more but aren't the
+/// user's.
+#[test]
+fn a_fact_is_pinned_and_its_pin_moves_on() {
+    let home = tempfile::tempdir().unwrap();
+    told(&home, &OSLO);
+    told(&home, &["add", "The boiler needs water.", "--salience", "9"]);
+    let pinned = |home| value(home, &["list", "--pinned"]);
+    assert!(stderr(&ran(&home, &["list", "--pinned"])).contains("memory pin"));
+    assert_eq!(value(&home, &["pin", "f1"])["pinned"], "user");
+    assert!(told(&home, &["get", "f1"]).contains("pinned by      the user"));
+    assert_eq!(ids(&pinned(&home)), ["f1"]);
+    bergen(&home);
+    assert_eq!((ids(&pinned(&home)), fact(&home, "f1").pinned.as_str()), (vec!["f3"], "none"));
+    told(&home, &["pin", "f2"]);
+    assert_eq!(ids(&pinned(&home)), ["f2", "f3"]);
+    let refused = failed(&ran(&home, &["pin", "f1"]), 1);
+    assert!(refused.contains("was replaced by f3: pin f3 instead"), "{refused}");
+    assert!(failed(&ran(&home, &["pin", "f9"]), 1).contains("memory list"));
+    assert!(failed(&ran(&home, &["pin", "kitchen/1/user"]), 1).contains("only facts"));
+    told(&home, &["unpin", "f3"]);
+    told(&home, &["unpin", "f3"]);
+    assert_eq!(ids(&pinned(&home)), ["f2"]);
+    assert_eq!(value(&home, &["stats"])["pinned"], 1);
+    assert!(!ran(&home, &["list", "--pinned", "--latest"]).status.success());
 }

@@ -132,3 +132,105 @@ impl HeadRecord {
 pub(crate) fn summary_name(session: u64, id: u64) -> String {
     format!("{} of session number {session}", SummaryId(id))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::record::{SEAL, encode, seal};
+
+    fn sample() -> SummaryRecord {
+        SummaryRecord {
+            session: 0x0102,
+            id: 0x0304,
+            first: 5,
+            last: 6,
+            parent: 7,
+            made_ms: -2,
+            earliest_ms: 8,
+            latest_ms: 9,
+            model_fingerprint: [0xf1; 32],
+            text: "Ada keeps bees.".to_owned(),
+            sources: vec![1, 2],
+            tokens: 10,
+            source_tokens: 11,
+            depth: 1,
+            method: 2,
+            clock_confidence: 1,
+        }
+    }
+
+    /// `FORMAT.md`, SummaryRecord, written out by hand: the text and the list first.
+    #[test]
+    fn summary_record_bytes_are_those_of_the_format() {
+        let bytes = encode(&sample()).unwrap();
+        assert_eq!(SummaryRecord::read(0x0102, 0x0304, &bytes).unwrap(), sample());
+        let at = bytes.len() - SEAL - 123;
+        let root = &bytes[at..bytes.len() - SEAL];
+        let words = [0x0102, 0x0304, 5, 6, 7, (-2_i64).cast_unsigned(), 8, 9];
+        for (word, expected) in root.chunks(8).zip(words) {
+            assert_eq!(word, expected.to_le_bytes());
+        }
+        assert_eq!(root[64..96], [0xf1; 32]);
+        let signed = |from: usize| i32::from_le_bytes(root[from..from + 4].try_into().unwrap());
+        let target =
+            |from: usize, distance: i32| (at as i64 + from as i64 + i64::from(distance)) as usize;
+        assert_eq!(root[96..100], [0x80 | 15, 0, 0, 0]);
+        assert_eq!(bytes[target(96, signed(100))..][..15], *b"Ada keeps bees.");
+        assert_eq!(signed(108), 2);
+        let list = target(104, signed(104));
+        assert_eq!(bytes[list..list + 16], [1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(root[112..], [10, 0, 0, 0, 11, 0, 0, 0, 1, 2, 1]);
+    }
+
+    #[test]
+    fn a_head_comes_back() {
+        let head = HeadRecord { session: 3, next: 4, frontier: 5 };
+        let bytes = encode(&head).unwrap();
+        assert_eq!(bytes[..8], 3_u64.to_le_bytes());
+        assert_eq!(bytes[8..16], 4_u64.to_le_bytes());
+        assert_eq!(bytes[16..24], 5_u64.to_le_bytes());
+        assert_eq!(HeadRecord::read(3, &bytes).unwrap(), head);
+        assert!(HeadRecord::read(4, &bytes).is_err());
+    }
+
+    #[test]
+    fn what_can_not_be_a_summary_is_damaged() {
+        let wrong = [
+            SummaryRecord { first: 0, ..sample() },
+            SummaryRecord { first: 7, ..sample() },
+            SummaryRecord { text: " ".to_owned(), ..sample() },
+            SummaryRecord { tokens: 11, ..sample() },
+            SummaryRecord { depth: 0, ..sample() },
+            SummaryRecord { sources: Vec::new(), ..sample() },
+            SummaryRecord { method: 3, ..sample() },
+            SummaryRecord { clock_confidence: 3, ..sample() },
+        ];
+        for record in wrong {
+            let bytes = encode(&record).unwrap();
+            assert!(SummaryRecord::read(0x0102, 0x0304, &bytes).is_err(), "{record:?}");
+        }
+        assert!(SummaryRecord::read(0x0102, 0x0305, &encode(&sample()).unwrap()).is_err());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Behind a right check, too, any bytes are a summary or an error.
+        #[test]
+        fn a_record_changed_and_sealed_again_is_read_or_refused(
+            at: prop::sample::Index, flip in 1..=u8::MAX,
+        ) {
+            let mut bytes = encode(&sample()).unwrap().to_vec();
+            bytes.truncate(bytes.len() - SEAL);
+            let at = at.index(bytes.len());
+            bytes[at] ^= flip;
+            prop_assert!(SummaryRecord::read(0x0102, 0x0304, &bytes).is_err());
+            bytes.extend(seal(&bytes));
+            if let Ok(record) = SummaryRecord::read(0x0102, 0x0304, &bytes) {
+                prop_assert!(record.text.len() + 8 * record.sources.len() < bytes.len());
+            }
+        }
+    }
+}

@@ -4,11 +4,13 @@
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
 use garret_storage::search::{Found, Kind, Search};
-use garret_storage::{FactFilter, FactKind, Store};
+use garret_storage::{FactFilter, FactKind, Pin, Store};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::everything_model::{DAY, Model, Op, SESSIONS, SOURCES, SPEAKERS, Seen, Told, apply};
+use crate::everything_model::{
+    DAY, Model, Op, SESSIONS, SOURCES, SPEAKERS, Seen, Told, apply, compare_summaries,
+};
 use crate::rewrite::Disk;
 
 const DAYS: i64 = 12;
@@ -47,6 +49,10 @@ fn op() -> impl Strategy<Value = Op> {
         3 => (some, 0..DAYS).prop_map(|(fact, day)| Op::Retract { fact, day }),
         2 => (session.clone(), some).prop_map(|(session, turn)| Op::ForgetTurn { session, turn }),
         2 => some.prop_map(|fact| Op::ForgetFact { fact }),
+        4 => (session.clone(), 1..4_u64, any::<u8>())
+            .prop_map(|(session, turns, form)| Op::SumUp { session, turns, form }),
+        2 => (some, prop::sample::select(vec![Pin::None, Pin::Auto, Pin::User]))
+            .prop_map(|(fact, pin)| Op::Pin { fact, pin }),
         1 => session.clone().prop_map(Op::Delete),
         2 => (session.clone(), session).prop_map(|(session, to)| Op::Rename { session, to }),
         1 => Just(Op::Fold),
@@ -226,6 +232,7 @@ fn check(crowded: bool, steps: &[(Op, Asked)]) -> Result<(), TestCaseError> {
         }
         compare(&store, &model, &Asked::default())?;
         compare(&store, &model, asked)?;
+        compare_summaries(&store, &model);
     }
     compare_facts(&store, &model)?;
     clean(&store)?;
@@ -235,6 +242,7 @@ fn check(crowded: bool, steps: &[(Op, Asked)]) -> Result<(), TestCaseError> {
     for (_, asked) in steps {
         compare(&store, &model, asked)?;
     }
+    compare_summaries(&store, &model);
     compare_facts(&store, &model)
 }
 

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use garret_core::id::SessionId;
 use garret_storage::search::{Kind, Speaker};
 use garret_storage::{
-    FactError, FactId, FactKind, FactSource, ImportedTurn, NewFact, NewReply, Origin, Selection,
-    Store, StoredFinish, WriteError,
+    FactError, FactId, FactKind, FactSource, ImportedTurn, NewFact, NewReply, NewSummary, Origin,
+    Pin, Selection, StateKind, Store, StoredFinish, WriteError,
 };
 
 use crate::everything::wall;
 use crate::model::id;
+use crate::summaries::leaf;
 
 pub(crate) const DAY: i64 = 86_400_000;
 /// Sessions, by small numbers, so that they often meet; the last one is the crowd's.
@@ -52,6 +53,16 @@ pub(crate) enum Op {
     },
     ForgetFact {
         fact: usize,
+    },
+    /// The first turns that aren't summed up are.
+    SumUp {
+        session: u8,
+        turns: u64,
+        form: u8,
+    },
+    Pin {
+        fact: usize,
+        pin: Pin,
     },
     Delete(u8),
     Rename {
@@ -112,6 +123,10 @@ struct Session {
     /// Never used again.
     number: u64,
     turns: Vec<Turn>,
+    /// What leaves cover.
+    covered: Vec<(u64, u64)>,
+    /// What its prompts begin with.
+    context: Option<Vec<u8>>,
 }
 
 #[derive(Clone, Debug)]
@@ -203,7 +218,7 @@ impl Model {
     fn session(&mut self, name: u8) -> &mut Session {
         self.sessions.entry(name).or_insert_with(|| {
             self.created += 1;
-            Session { number: self.created, turns: Vec::new() }
+            Session { number: self.created, ..Session::default() }
         })
     }
 
@@ -293,6 +308,11 @@ impl Model {
         self.facts.insert(self.told, fact);
     }
 
+    /// Any forgetting takes all of them.
+    fn forget_contexts(&mut self) {
+        self.sessions.values_mut().for_each(|session| session.context = None);
+    }
+
     /// The facts of which one is true at a time.
     fn lane(&self, slot: Option<u8>) -> Vec<u64> {
         let same = |fact: &Fact| slot.is_some() && fact.slot == slot;
@@ -365,6 +385,15 @@ pub(crate) fn apply(store: &Store, model: &mut Model, op: &Op) {
             if let Some(fact) = model.fact(*fact) {
                 forget(store, &Selection { facts: &[FactId(fact)], ..Selection::default() });
                 model.forget(fact);
+                model.forget_contexts();
+            }
+        }
+        Op::SumUp { session, turns, form } => sum_up(store, model, *session, *turns, *form),
+        Op::Pin { fact, pin } => {
+            if let Some(fact) = model.fact(*fact) {
+                let replaced = store.fact(FactId(fact)).unwrap().unwrap().superseded_by.is_some();
+                let done = store.pin(FactId(fact), *pin);
+                assert_eq!(done.is_err(), replaced && *pin != Pin::None);
             }
         }
         Op::Delete(session) => {
@@ -531,11 +560,61 @@ fn forget(store: &Store, selection: &Selection<'_>) {
 fn forget_turn(store: &Store, model: &mut Model, session: u8, turn: usize) {
     let Some(turn) = model.turn(session, turn) else { return };
     forget(store, &Selection { turns: &[(id(session), turn)], ..Selection::default() });
+    if model.there(session, turn).is_some() {
+        model.forget_contexts();
+    }
     let found = model.session(session);
     let number = found.number;
     found.turns[turn as usize - 1] = Turn::default();
+    found.covered.retain(|(from, to)| !(*from..=*to).contains(&turn));
     let there = |fact: &Fact| fact.origin == Some((number, turn));
     let said: Vec<u64> =
         model.facts.iter().filter(|(_, fact)| there(fact)).map(|(number, _)| *number).collect();
     said.into_iter().for_each(|fact| model.forget(fact));
+}
+
+impl Session {
+    fn frontier(&self) -> u64 {
+        let covered =
+            |turn: u64| self.covered.iter().any(|(from, to)| (*from..=*to).contains(&turn));
+        let done = |turn: &u64| covered(*turn) || self.turns[*turn as usize - 1].words.is_none();
+        (1..=self.turns.len() as u64).take_while(done).count() as u64
+    }
+
+    /// The first of the turns that aren't summed up, so many at most, unless another leaf follows.
+    fn next(&self, turns: u64) -> Option<(u64, u64)> {
+        let from = self.frontier() + 1;
+        let after = self.covered.iter().map(|(start, _)| *start).filter(|start| *start > from);
+        let end = after.min().unwrap_or(self.turns.len() as u64 + 1);
+        let to = (from + turns).min(end) - 1;
+        let last = self.turns.last()?;
+        let waits = to == self.turns.len() as u64 && last.words.is_some() && last.reply.is_none();
+        (from <= to && !waits).then_some((from, to))
+    }
+}
+
+/// Words of a summary aren't found by a search.
+fn sum_up(store: &Store, model: &mut Model, session: u8, turns: u64, form: u8) {
+    let text = model.text(form);
+    let Some(found) = model.sessions.get_mut(&session) else { return };
+    let Some((from, to)) = found.next(turns) else { return };
+    let summary = NewSummary { text: &text, ..leaf(from, to) };
+    let context = text.as_bytes();
+    store.compact_session(&id(session), &[summary], Some(context), wall(Some(0))).unwrap();
+    found.covered.push((from, to));
+    found.context = Some(context.to_vec());
+}
+
+/// Compares what is summed up.
+pub(crate) fn compare_summaries(store: &Store, model: &Model) {
+    for (name, session) in &model.sessions {
+        let name = id(*name);
+        assert_eq!(store.frontier(&name).unwrap(), session.frontier());
+        let roots = store.roots(&name).unwrap();
+        let roots: Vec<_> = roots.iter().map(|root| (root.from, root.to)).collect();
+        let mut covered = session.covered.clone();
+        covered.sort_unstable();
+        assert_eq!(roots, covered);
+        assert_eq!(store.state(&name, StateKind::Context).unwrap(), session.context);
+    }
 }

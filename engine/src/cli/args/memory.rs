@@ -32,6 +32,10 @@ pub(in crate::cli) enum MemoryAction {
     List(List),
     /// Show how what a fact says changed, the oldest first
     History(Get),
+    /// Have a fact stand in every prompt, as far as there is room; what replaces it takes its pin over
+    Pin(Pin),
+    /// Take a fact's pin away
+    Unpin(Pin),
     /// Store a fact in the place of another one, which ends where the new one begins
     Supersede(Supersede),
     /// Make the vectors that are lacking, so that search goes by meaning too
@@ -51,8 +55,9 @@ pub(in crate::cli) enum MemoryAction {
     },
     /// Forget for good: from records, index, vectors and the bytes of every file
     ///
-    /// Without --yes it says what would go. A turn goes with its reply, its receipt and the facts
-    /// that were said in it. A line in a ledger stays, which says when how much was forgotten, and
+    /// Without --yes it says what would go. A turn goes with its reply, its receipt, the facts that were
+    /// said in it and the summaries that cover it; with anything go the notes of the engine and what
+    /// the model saw. A line in a ledger stays, which says when how much was forgotten, and
     /// not what.
     Forget(Forget),
     /// When how much was forgotten
@@ -234,7 +239,19 @@ pub(in crate::cli) struct Get {
 }
 
 #[derive(Debug, Args)]
+pub(in crate::cli) struct Pin {
+    /// The fact, such as f12
+    pub(in crate::cli) id: String,
+    /// Print JSON
+    #[arg(long)]
+    pub(in crate::cli) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(in crate::cli) struct List {
+    /// Those that are pinned and true now, in the order in which prompts have them
+    #[arg(long, conflicts_with_all = ["as_of", "latest", "kind", "source", "subject", "predicate", "session", "after", "limit"])]
+    pub(in crate::cli) pinned: bool,
     /// Those that were true at this moment
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub(in crate::cli) as_of: Option<i64>,

@@ -8,13 +8,13 @@ use garret_core::time::Clock as _;
 use garret_hal::clock::SystemClock;
 use garret_storage::search::Source;
 use garret_storage::{
-    Added, Fact, FactFilter, FactId, FactSource, MAX_BYTES, NewFact, Origin, Outcome, Store,
+    Added, Fact, FactFilter, FactId, FactSource, MAX_BYTES, NewFact, Origin, Outcome, Pin, Store,
 };
 use serde::Serialize;
 
 use super::embed;
 use super::id::Id;
-use crate::cli::args::memory::{Add, Get, List, Statement, Supersede};
+use crate::cli::args::memory::{self, Add, Get, List, Statement, Supersede};
 use crate::cli::output;
 use crate::cli::session::when;
 use crate::config::Config;
@@ -87,8 +87,35 @@ pub(super) fn history(store: &Store, get: &Get) -> Done {
     })
 }
 
+/// `garret memory pin` and `unpin`.
+pub(super) fn pin(store: &Store, given: &memory::Pin, pin: Pin) -> Done {
+    let id = match given.id.parse()? {
+        Id::Fact(id) => id,
+        Id::Message { .. } => return Err("only facts are pinned: give the id of one".into()),
+    };
+    store.pin(id, pin).map_err(|error| known(error, id))?;
+    let fact = Shown::of(store, &store.fact(id)?.ok_or_else(|| unknown(id))?)?;
+    if given.json { output::say_json(&fact) } else { Ok(output::say(&fact.in_short())?) }
+}
+
+/// The facts that every prompt has, as far as there is room.
+fn pinned(store: &Store, json: bool) -> Done {
+    let facts = store.pinned(SystemClock::new().wall())?;
+    let facts = facts.iter().map(|fact| Shown::of(store, fact)).collect::<Result<Vec<_>, _>>()?;
+    if json {
+        return output::say_json(&Page { facts, next: None });
+    }
+    if facts.is_empty() {
+        output::note("No fact is pinned: `garret memory pin` does that.");
+    }
+    Ok(facts.iter().try_for_each(|fact| output::say(&fact.in_short()))?)
+}
+
 /// `garret memory list`.
 pub(super) fn list(store: &Store, list: &List) -> Done {
+    if list.pinned {
+        return pinned(store, list.json);
+    }
     let session: Option<SessionId> = list.session.as_deref().map(str::parse).transpose()?;
     if let Some(id) = &session
         && store.session(id)?.is_none()
@@ -243,6 +270,7 @@ struct Shown {
     recorded_at: String,
     salience: f32,
     confidence: f32,
+    pinned: &'static str,
 }
 
 impl Shown {
@@ -270,6 +298,7 @@ impl Shown {
             recorded_at: when(fact.recorded_at),
             salience: fact.salience,
             confidence: fact.confidence,
+            pinned: fact.pinned.as_str(),
         })
     }
 
@@ -280,6 +309,14 @@ impl Shown {
         let text: Vec<_> = self.text.split_whitespace().collect();
         let (id, from, source) = (&self.id, day(&self.valid_at), &self.source);
         format!("{id:<6} {from} - {until}  {source:<9}  {}", text.join(" "))
+    }
+
+    fn pinned_by(&self) -> Option<&'static str> {
+        match self.pinned {
+            "none" => None,
+            "user" => Some("the user"),
+            _ => Some("rules and companions"),
+        }
     }
 
     fn in_full(&self) -> String {
@@ -306,6 +343,7 @@ impl Shown {
         line("ended by", self.invalidated_by.as_deref());
         line("recorded", Some(&self.recorded_at));
         line("salience", Some(&salience));
+        line("pinned by", self.pinned_by());
         text.truncate(text.trim_end().len());
         text
     }

@@ -154,10 +154,21 @@ pub(super) fn ledger(store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
         if json {
             output::say_json(&entry)?;
         } else {
-            let Entry { number, at, sessions, turns, replies, facts, entities, bytes, .. } = entry;
+            let Entry {
+                number,
+                at,
+                sessions,
+                turns,
+                replies,
+                facts,
+                entities,
+                summaries,
+                bytes,
+                ..
+            } = entry;
             output::say(&format!(
                 "{number}. {at}: {sessions} sessions, {turns} turns, {replies} replies, {facts} \
-                 facts, {entities} entities; {bytes} bytes"
+                 facts, {entities} entities, {summaries} summaries; {bytes} bytes"
             ))?;
         }
     }
@@ -176,6 +187,9 @@ struct Entry {
     facts: u64,
     entities: u64,
     links: u64,
+    summaries: u64,
+    states: u64,
+    traces: u64,
     bytes: u64,
 }
 
@@ -192,6 +206,9 @@ impl From<&Erasure> for Entry {
             facts: erasure.facts,
             entities: erasure.entities,
             links: erasure.links,
+            summaries: erasure.summaries,
+            states: erasure.states,
+            traces: erasure.traces,
             bytes: erasure.bytes,
         }
     }

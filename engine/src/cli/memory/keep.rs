@@ -31,10 +31,10 @@ fn tell(report: &Report) -> std::io::Result<()> {
     if report.unlisted > 0 {
         output::say(&format!("and {} more", report.unlisted))?;
     }
-    let Checked { sessions, turns, replies, facts, entities, .. } = report.checked;
+    let Checked { sessions, turns, replies, facts, entities, summaries, .. } = report.checked;
     output::say(&format!(
-        "{} in {sessions} sessions, {turns} turns, {replies} replies, {facts} facts and {entities} \
-         entities",
+        "{} in {sessions} sessions, {turns} turns, {replies} replies, {facts} facts, {entities} \
+         entities and {summaries} summaries",
         match report.problems.len() {
             0 => "Nothing is wrong".to_owned(),
             1 => "1 thing is wrong".to_owned(),
@@ -54,6 +54,7 @@ struct Verified<'a> {
     replies: u64,
     facts: u64,
     entities: u64,
+    summaries: u64,
     references: u64,
     pending: u64,
 }
@@ -67,8 +68,17 @@ struct Problem<'a> {
 
 impl<'a> From<&'a Report> for Verified<'a> {
     fn from(report: &'a Report) -> Self {
-        let Checked { sessions, turns, replies, facts, entities, references, pending, .. } =
-            report.checked;
+        let Checked {
+            sessions,
+            turns,
+            replies,
+            facts,
+            entities,
+            summaries,
+            references,
+            pending,
+            ..
+        } = report.checked;
         let problems = report.problems.iter().map(|problem| Problem {
             what: &problem.what,
             key: &problem.key,
@@ -83,6 +93,7 @@ impl<'a> From<&'a Report> for Verified<'a> {
             replies,
             facts,
             entities,
+            summaries,
             references,
             pending,
         }

@@ -12,6 +12,8 @@ mod stats;
 
 use std::process::ExitCode;
 
+use garret_storage::Pin;
+
 use super::Ended;
 use super::args::memory::{Memory, MemoryAction};
 use crate::config::Config;
@@ -31,6 +33,8 @@ pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
         MemoryAction::Get(get) => facts::get(&open::existing_store(config)?, get)?,
         MemoryAction::List(list) => facts::list(&open::existing_store(config)?, list)?,
         MemoryAction::History(get) => facts::history(&open::existing_store(config)?, get)?,
+        MemoryAction::Pin(pin) => facts::pin(&open::existing_store(config)?, pin, Pin::User)?,
+        MemoryAction::Unpin(pin) => facts::pin(&open::existing_store(config)?, pin, Pin::None)?,
         MemoryAction::Supersede(new) => facts::supersede(config, new)?,
         MemoryAction::Embed { json } => embed::run(config, &open::existing_store(config)?, *json)?,
         MemoryAction::Stats { json } => stats::run(config, &open::existing_store(config)?, *json)?,

@@ -28,6 +28,11 @@ struct Report<'a> {
     facts: Facts,
     entities: u64,
     links: u64,
+    /// Facts that are pinned.
+    pinned: u64,
+    summaries: u64,
+    /// Turns of which it is kept what the model saw.
+    traces: u64,
     /// Vectors of the configured embedder; `None` without one.
     vectors: Option<usize>,
     /// Writes that are durable in the journal and not yet among the records.
@@ -63,6 +68,9 @@ impl<'a> Report<'a> {
             },
             entities: stats.entities,
             links: stats.links,
+            pinned: stats.pinned,
+            summaries: stats.summaries,
+            traces: stats.traces,
             vectors,
             pending: stats.pending,
             bytes: stats.bytes.iter().map(|(part, bytes)| (part.extension(), *bytes)).collect(),
@@ -76,7 +84,12 @@ impl<'a> Report<'a> {
         let mut line = |name: &str, value: String| text += &format!("{name:<10} {value}\n");
         line("sessions", self.sessions.to_string());
         line("turns", format!("{} with {} replies", self.turns, self.replies));
-        line("facts", format!("{all}: {latest} hold, {superseded} replaced, {ended} ended"));
+        let pinned = self.pinned;
+        line(
+            "facts",
+            format!("{all}: {latest} hold, {superseded} replaced, {ended} ended; {pinned} pinned"),
+        );
+        line("summaries", format!("{} with {} traces of turns", self.summaries, self.traces));
         if damaged > 0 {
             line("damaged", format!("{damaged} facts: see `garret memory verify`"));
         }
