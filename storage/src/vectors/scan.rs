@@ -1,6 +1,7 @@
 //! Search in two stages.
 
 use std::collections::BTreeSet;
+use std::hint::black_box;
 
 use garret_core::medium::MediumError;
 use garret_core::vector::Kernels;
@@ -13,8 +14,9 @@ use super::slots::Slot;
 use super::top::{Score, Top};
 use super::{UnitKey, VectorError, VectorStore};
 
-/// Fewest rows that are scored exactly, where there are as many.
-const CANDIDATES: usize = 50;
+/// Fewest rows that are scored exactly, where there are as many. Of 9,729 vectors of conversations,
+/// by a rotation learned from 2,000 others, 52 held .997 of the ten closest and 32 held .992.
+const CANDIDATES: usize = 40;
 
 /// Rows for which one more is scored exactly: the more there are, the more are nearly as close.
 const ROWS_PER_CANDIDATE: usize = 800;
@@ -33,6 +35,12 @@ const GLANCE: usize = 64;
 
 /// Bytes up to which whole vectors are mapped.
 const MAPPED: usize = 32 << 20;
+
+/// Whole vectors that memory is asked for together.
+const TOUCHED: usize = 16;
+
+/// Bytes that memory delivers at once.
+const LINE: usize = 64;
 
 /// A unit that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -232,23 +240,27 @@ impl VectorStore {
         k: usize,
     ) -> Vec<Hit> {
         let mut top = Top::new(k);
+        let slots: Vec<Slot> = slots.collect();
         let (mut bits, mut buffer) = (Vec::new(), Vec::new());
-        for slot in slots {
-            let read = show_whole(loaded, slot, &mut buffer, |bytes| {
-                let row = in_place(bytes).unwrap_or_else(|| {
-                    copy_bits(bytes, &mut bits);
-                    &bits
+        for some in slots.chunks(TOUCHED) {
+            some.iter().for_each(|slot| touch_whole(loaded, *slot));
+            for slot in some {
+                let read = show_whole(loaded, *slot, &mut buffer, |bytes| {
+                    let row = in_place(bytes).unwrap_or_else(|| {
+                        copy_bits(bytes, &mut bits);
+                        &bits
+                    });
+                    let cosine = self.kernels.dot_f16(&query.halves, row).clamp(-1.0, 1.0);
+                    top.push(Score(cosine), *slot);
                 });
-                let cosine = self.kernels.dot_f16(&query.halves, row).clamp(-1.0, 1.0);
-                top.push(Score(cosine), slot);
-            });
-            match read {
-                Ok(true) => {}
-                Ok(false) => {
-                    tracing::warn!(slot, "a damaged vector is left out and will be made anew");
-                    self.suspect().push(slot);
+                match read {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        tracing::warn!(slot, "a damaged vector is left out and will be made anew");
+                        self.suspect().push(*slot);
+                    }
+                    Err(error) => tracing::warn!(%error, slot, "a vector can't be read"),
                 }
-                Err(error) => tracing::warn!(%error, slot, "a vector can't be read"),
             }
         }
         let hit = |(Score(cosine), slot)| Some(Hit { key: loaded.slots.key(slot)?, cosine });
@@ -321,7 +333,7 @@ fn show_whole(
             look(bytes);
         }
     };
-    if len.saturating_mul(loaded.slots.len()) <= MAPPED {
+    if is_mapped(loaded) {
         show(&*loaded.medium, at, len, buffer, take)?;
     } else {
         // By a read, not by a mapping: else whatever was a candidate once would stay in memory.
@@ -330,6 +342,22 @@ fn show_whole(
         take(buffer);
     }
     Ok(right)
+}
+
+/// Whether whole vectors are looked at in a mapping.
+fn is_mapped(loaded: &Loaded) -> bool {
+    (loaded.head.dims as usize * 2).saturating_mul(loaded.slots.len()) <= MAPPED
+}
+
+/// Has memory deliver the whole vector of a row that is looked at soon: those of several rows come
+/// side by side then, not one after another.
+fn touch_whole(loaded: &Loaded, slot: Slot) {
+    if is_mapped(loaded) {
+        let (at, len) = (loaded.head.vector_at(slot), loaded.head.dims as usize * 2);
+        loaded.medium.with_bytes(at, len, &mut |bytes| {
+            black_box(bytes.iter().step_by(LINE).fold(0, |sum, byte| sum ^ byte));
+        });
+    }
 }
 
 /// A row's halves where they lie, if this processor reads them there.
