@@ -6,12 +6,16 @@
 //! - What was said and has no vector yet gets one.
 //! - What the user said of themselves becomes facts, and what they are after is worked out if there is
 //!   reason to.
+//! - What waits in the store's journal becomes part of its records, if that is due before long.
 //!
 //! Whatever was done when it is dropped is kept, and the rest is done later.
+
+use std::sync::Arc;
 
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
+use smol::unblock;
 
 use super::Agent;
 use crate::companion::ask;
@@ -43,6 +47,7 @@ where
         let embedded = self.embed().await;
         let extracted = self.extract(session).await;
         let inferred = self.infer(session).await;
+        self.fold().await;
         Idled { prefilled, embedded, extracted, inferred }
     }
 
@@ -75,5 +80,15 @@ where
             tracing::warn!(%error, "what was said gets its vectors later");
             0
         })
+    }
+
+    /// Folds the store's journal now if it would be folded by a message before long, which would have
+    /// to wait for it.
+    async fn fold(&self) {
+        let store = Arc::clone(&self.parts.store);
+        match unblock(move || store.tend_journal()).await {
+            Ok(folded) => tracing::trace!(folded, "looked after the journal"),
+            Err(error) => tracing::warn!(%error, "the journal is folded later"),
+        }
     }
 }

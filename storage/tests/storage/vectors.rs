@@ -478,3 +478,72 @@ fn files_are_searched_and_not_made_by_it() {
     let hits = store.search_among(&query, 10, 2_000, &|_| true).unwrap();
     assert_best(&hits, &query, &model, 10, &|_| true);
 }
+
+/// `FORMAT.md`, "Sum".
+fn sum(bytes: &[u8], seed: u64) -> u64 {
+    let whole = bytes.len() / 8 * 8;
+    let mut last = bytes[whole..].to_vec();
+    last.resize(8, 0);
+    let words = bytes[..whole].chunks(8).chain([&*last]);
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    mix(words.fold(seed, |sum, bytes| added(sum, word(bytes))) ^ bytes.len() as u64)
+}
+
+fn added(sum: u64, word: u64) -> u64 {
+    let sum = (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    sum ^ (sum >> 32)
+}
+
+fn mix(x: u64) -> u64 {
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+fn fourfold(bytes: &[u8]) -> u64 {
+    let whole = bytes.len() / 32 * 32;
+    let mut sums = [0, 1, 2, 3];
+    for (at, word) in bytes[..whole].chunks(8).enumerate() {
+        sums[at % 4] = added(sums[at % 4], u64::from_le_bytes(word.try_into().unwrap()));
+    }
+    sum(&bytes[whole..], sums.into_iter().fold(bytes.len() as u64, added))
+}
+
+/// Vectors that a program before fourfold sums wrote cost hours to be made anew on a small board.
+#[test]
+fn a_file_of_version_1_is_searched_and_added_to() {
+    use sha2::Digest as _;
+    const DIMS: usize = 41;
+    let ram = Ram::default();
+    let units: Vec<_> = (1..=6).map(|turn| (words(turn), vector(turn, DIMS))).collect();
+    let mut store = ram.open(Some(spec(DIMS, None)));
+    store.insert(&units[..5]).unwrap();
+    store.flush().unwrap();
+    let (coarse, mut whole) = ram.snapshot();
+    assert_eq!(whole[8], 2);
+    whole[8] = 1;
+    let check = sha2::Sha256::digest(&whole[..56]);
+    whole[56..64].copy_from_slice(&check[..8]);
+    let epoch = u64::from_le_bytes(whole[16..24].try_into().unwrap());
+    for row in 0..5 {
+        let (entry, vector) = (4_096 + row * 32, 4_096 + 128 * 32 + row * DIMS * 2);
+        let vector = whole[vector..vector + DIMS * 2].to_vec();
+        assert_eq!(whole[entry + 4..entry + 8], (fourfold(&vector) as u32).to_le_bytes());
+        whole[entry + 4..entry + 8].copy_from_slice(&(sum(&vector, 0) as u32).to_le_bytes());
+        let check = sum(&whole[entry..entry + 24], mix(epoch) ^ row as u64);
+        whole[entry + 24..entry + 32].copy_from_slice(&check.to_le_bytes());
+    }
+    let ram = Ram::of((coarse, whole));
+    let mut model: BTreeMap<_, _> = units[..5].iter().cloned().collect();
+    for count in [5, 6] {
+        let mut store = ram.open(Some(spec(DIMS, None)));
+        assert_eq!(store.len(), count);
+        assert_eq!(store.damaged().unwrap(), []);
+        let hits = store.search(&units[2].1, 4, &|_| true).unwrap();
+        assert_best(&hits, &units[2].1, &model, 4, &|_| true);
+        store.insert(&units[5..]).unwrap();
+        store.flush().unwrap();
+        model.extend(units[5..].iter().cloned());
+    }
+    assert_eq!(ram.whole.snapshot()[8], 1);
+}
