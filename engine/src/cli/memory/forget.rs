@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Clock as _;
 use garret_hal::clock::SystemClock;
-use garret_storage::{Erasure, FactId, Forgotten, Selection, Store, Trace};
+use garret_storage::{Erasure, FactId, Forgotten, ForgottenKind, Selection, Store, Trace};
 use serde::Serialize;
 
 use super::id::Id;
@@ -117,8 +117,15 @@ impl<'a> Report<'a> {
     }
 
     fn tell(&self) -> std::io::Result<()> {
-        for item in &self.items {
+        // All there are, one for each turn: nobody wants to read their names.
+        let (traces, items): (Vec<_>, Vec<_>) =
+            self.items.iter().partition(|item| item.kind == ForgottenKind::Trace.as_str());
+        for item in items {
             output::say(&format!("{:<8} {} ({} bytes)", item.kind, item.id, item.bytes))?;
+        }
+        if !traces.is_empty() {
+            let bytes: u64 = traces.iter().map(|trace| trace.bytes).sum();
+            output::say(&format!("traces   {} of all turns ({bytes} bytes)", traces.len()))?;
         }
         for session in self.named {
             output::note(&format!(
