@@ -12,6 +12,7 @@
 //! Limits: one turn at a time; the session and its turns are read from the store at every turn, so
 //! nothing but counts is kept in memory.
 
+mod compact;
 mod fork;
 mod history;
 mod idle;
@@ -46,7 +47,7 @@ use history::Counts;
 use mind::Mind;
 use slot::Instructions;
 
-pub use fork::Question;
+pub use compact::{Compaction, When};
 pub use idle::Idled;
 pub use resume::PendingSnapshot;
 pub use slot::{Context, PERSONA};
@@ -77,6 +78,9 @@ pub struct Options {
     pub max_tokens: Option<u32>,
     /// Most tokens of what is remembered from elsewhere, 0 for none; `None` for the budget's share.
     pub memory_tokens: Option<u32>,
+    /// How full the prompt is, in percent of what it can hold, when older turns are summed up; 0 for
+    /// never.
+    pub compact_at: u32,
     /// How tokens are chosen; its seed is used when `draw_seed` is off.
     pub sampling: Sampling,
     /// Draw a new seed for each turn.
@@ -98,8 +102,8 @@ pub struct Agent<M, E> {
     counts: Counts,
     /// A prompt, or a companion's, which may be as long as the window.
     tokens: Vec<Token>,
-    /// Whose conversation the cache holds with words in it that no later prompt has.
-    unsettled: Option<SessionId>,
+    /// Whose conversation the cache holds as the next prompt begins.
+    settled: Option<SessionId>,
     /// What is decided about companions in the session of the newest turn.
     mind: Option<Mind>,
     kept: Option<resume::Kept>,
@@ -125,9 +129,9 @@ where
         };
         let tokens = vec![Token(0); budget.n_ctx as usize];
         let (counts, system) = (Counts::default(), Instructions::default());
-        let (unsettled, mind, kept) = (None, None, None);
+        let (settled, mind, kept) = (None, None, None);
         let mut agent =
-            Self { parts, options, budget, system, counts, tokens, unsettled, mind, kept };
+            Self { parts, options, budget, system, counts, tokens, settled, mind, kept };
         agent.rehearse()?;
         Ok(agent)
     }

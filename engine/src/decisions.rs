@@ -48,6 +48,34 @@
 //! prefilled once more, from the user's words to the end of the reply. The model's thread does that
 //! after the reply, while nobody waits; the next message stops it wherever it is.
 //!
+//! # When is a conversation compacted, and how much of it?
+//!
+//! When the prompt is at `compact_at` percent (80) of what it can hold, or turns fell out of it: then
+//! it must be. When the model asks, or the topic changes and a quarter of what history can take lies
+//! outside the tail: then it suits. And in idle time once half of what history can take lies outside
+//! the tail: then it costs nobody anything, and the next turns decode faster, since depth costs speed.
+//! Half, and not less, because every compaction changes the prompt's prefix, writes to the card and
+//! takes verbatim turns, the better evidence, out of the prompt. What stays verbatim is a quarter:
+//! that much recency was enough where evidence in the prompt was measured.
+//!
+//! # Why is a summary stored before the prompt uses it?
+//!
+//! The prompt that begins with it must be prefilled, and the user may type meanwhile. So summaries
+//! are stored as they are made, the new prompt is prefilled on a sequence of its own, and the record of
+//! what prompts begin with is written last. Interrupted anywhere, the next turn finds the old prompt
+//! in the cache, and no summary is made twice. Until then turns are both in the prompt and under a
+//! summary, which loses nothing. A record written together with the summary would have the next turn
+//! wait for the prefill.
+//!
+//! # What if a summary is bad?
+//!
+//! It is asked for as lines under a grammar, so that it ends and holds no thoughts; figures that
+//! aren't in what it sums up, echoes of the instruction and lines that look like orders are taken out.
+//! What is empty, cut off or too long then is asked for again, shorter, and after that made without
+//! the model from the sentences with names and figures. An error of the model is no summary: nothing
+//! is written, and the model is left alone for half a minute, then twice as long, and after five in a
+//! row for half an hour. Whatever a summary says, `expand` leads to the words.
+//!
 //! # Why doesn't a turn fork the main sequence for that?
 //!
 //! What is common to the turn and to the clean conversation is kept either way, and what differs must

@@ -17,6 +17,7 @@
 pub mod agent;
 #[cfg(feature = "cli")]
 pub mod cli;
+mod compact;
 pub mod companion;
 pub mod config;
 pub mod decisions;

@@ -73,6 +73,7 @@ impl Prepared {
             system_prompt: config.system_prompt.value.as_str().into(),
             max_tokens: config.max_tokens.value,
             memory_tokens: config.memory_tokens.value,
+            compact_at: config.compact_at.value,
             show_time: config.show_time.value,
             sampling: config.sampling(0),
             draw_seed: config.seed.value.is_none(),

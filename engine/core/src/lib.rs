@@ -37,6 +37,7 @@ extern crate std;
 
 pub mod assemble;
 pub mod budget;
+pub mod compact;
 pub mod decay;
 pub mod gate;
 pub mod id;

@@ -9,24 +9,11 @@
 
 use garret_core::assemble::{self, Scratch};
 use garret_core::id::{SessionId, TurnSeq};
-use garret_core::model::{ChatModel, ModelRole};
+use garret_core::model::ChatModel;
 use garret_core::prompt::{Message, PromptEncoder, Role};
 
 use super::Agent;
-use crate::companion::{Answer, ask};
-
-/// What a companion is asked about a conversation.
-#[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
-    /// As whom it is asked.
-    pub role: ModelRole,
-    /// What it is to do; stands at the end as a message of the user.
-    pub instruction: &'a str,
-    /// The grammar of the answer.
-    pub grammar: Option<&'a str>,
-    /// Most tokens of the answer.
-    pub max_tokens: u32,
-}
+use crate::companion::{Answer, Question, ask};
 
 /// A fork's prompt, which is at the beginning of the agent's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +74,8 @@ where
     /// goes on with. `None` when nothing was answered yet.
     pub(super) fn live_from(&self, session: &SessionId) -> Option<TurnSeq> {
         let last = self.last_receipt(session).ok()??;
-        Some(last.receipt.history_from.unwrap_or(last.turn))
+        let context = self.context(session).ok()?.map_or(1, |context| context.from);
+        Some(last.receipt.history_from.unwrap_or(last.turn).max(context))
     }
 
     /// Encodes turns `from` to `to` at most as the next prompt begins, and what is asked after them.
@@ -99,11 +87,23 @@ where
         to: TurnSeq,
         ask: Option<&str>,
     ) -> Option<ForkPrompt> {
+        let system = self.system(session).ok()?;
+        self.conversation_under(&system, session, from, to, ask)
+    }
+
+    /// The same under a system message that may not be the session's yet.
+    pub(super) fn conversation_under(
+        &mut self,
+        system: &str,
+        session: &SessionId,
+        from: TurnSeq,
+        to: TurnSeq,
+        ask: Option<&str>,
+    ) -> Option<ForkPrompt> {
         self.counts.turn_to(session);
         let limits = self.limits();
-        let system = self.system(session).ok()?;
         let (encoder, counts) = (&mut self.parts.encoder, &mut self.counts);
-        let (system, tokens) = (&*system, &mut self.tokens);
+        let tokens = &mut self.tokens;
         let read = self.parts.store.with_turns(session, from, |views| {
             let past = counts.shown(encoder, views, limits).ok()?;
             if past.len() != views.len() {

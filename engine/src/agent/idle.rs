@@ -2,10 +2,13 @@
 //!
 //! - The conversation as the next prompt will show it is brought into the model's cache. A turn that
 //!   was answered with a block of memory left its words there, and the next prompt has the turn
-//!   without them.
+//!   without them; after a restart the cache is empty.
 //! - What was said and has no vector yet gets one.
 //! - What the user said of themselves becomes facts, and what they are after is worked out if there is
 //!   reason to.
+//! - Older turns are summed up and leave the prompt, when that is due; the prompt without them is
+//!   brought into the cache. That comes after all else that asks about the conversation, which goes on
+//!   from the prompt as it is.
 //! - What waits in the store's journal becomes part of its records, if that is due before long.
 //!
 //! Whatever was done when it is dropped is kept, and the rest is done later.
@@ -17,7 +20,7 @@ use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
 use smol::unblock;
 
-use super::Agent;
+use super::{Agent, Compaction, When};
 use crate::companion::ask;
 use crate::embed;
 
@@ -33,6 +36,8 @@ pub struct Idled {
     pub extracted: usize,
     /// Whether something was inferred for the next turn.
     pub inferred: bool,
+    /// What became of older turns.
+    pub compaction: Compaction,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -47,29 +52,31 @@ where
         let embedded = self.embed().await;
         let extracted = self.extract(session).await;
         let inferred = self.infer(session).await;
+        let compaction = self.compact(session, When::Idle).await;
         self.fold().await;
-        Idled { prefilled, embedded, extracted, inferred }
+        Idled { prefilled, embedded, extracted, inferred, compaction }
     }
 
-    /// Has the model bring the conversation into its cache if that holds words that no later prompt
-    /// has; the number of tokens decoded.
+    /// Has the model bring the conversation into its cache, unless it is there as the next prompt will
+    /// show it; the number of tokens decoded.
     async fn settle(&mut self, session: &SessionId) -> u32 {
-        if self.unsettled.as_ref() != Some(session) {
+        if self.settled.as_ref() == Some(session) {
             return 0;
         }
         let from = self.live_from(session);
         let live = from.and_then(|from| self.conversation(session, from, u64::MAX, None));
         let Some(live) = live else { return 0 };
         let prompt = self.tokens.get(..live.length).unwrap_or(&self.tokens);
-        let prefilled = match ask(&self.parts.model, ModelRole::Main, prompt, None, 0).await {
-            Ok(answer) => answer.prefilled,
+        match ask(&self.parts.model, ModelRole::Main, prompt, None, 0).await {
+            Ok(answer) => {
+                self.settled = Some(session.clone());
+                answer.prefilled
+            }
             Err(error) => {
                 tracing::debug!(%error, "the next turn prefills this one again");
                 0
             }
-        };
-        self.unsettled = None;
-        prefilled
+        }
     }
 
     /// Gives vectors to what has none yet; to how much.

@@ -7,7 +7,8 @@ use garret_core::prompt::PromptEncoder;
 use garret_core::time::WallTime;
 use garret_storage::{FactSource, NewFact, Origin, ReadError, StateKind};
 
-use super::{Agent, Question};
+use super::Agent;
+use crate::companion::Question;
 use crate::companion::form::Form as _;
 use crate::infer::carry::{Carry, Thought};
 use crate::infer::extract::{self, COPY_TOKENS, KeepError, Kept, Told};

@@ -30,6 +30,8 @@ pub(super) struct Due {
     pub(super) infer: bool,
     pub(super) compact: bool,
     pub(super) extract: bool,
+    /// The topic changed since the last compaction.
+    pub(super) topic_changed: bool,
 }
 
 /// What a turn tells beside its words.
@@ -120,7 +122,9 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             contradiction: mode != Mode::Off && contradicts(&self.parts.store, &seen)?,
             ..seen.signals()
         };
+        let topic_changed = signals.topic_changed == Some(true);
         let mind = self.mind(session, turn)?;
+        mind.due.topic_changed |= topic_changed;
         let decision = mind.gate.decide(mode, &signals);
         mind.due.infer = decision.infer;
         mind.due.compact |= decision.compact;

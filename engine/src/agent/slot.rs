@@ -48,7 +48,7 @@ pub struct Context {
 
 impl Context {
     /// The record.
-    fn to_bytes(&self) -> Vec<u8> {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
         // Serialising numbers, strings and lists of them into memory can't fail.
         postcard::to_extend(self, vec![VERSION]).unwrap_or_default()
     }
@@ -118,11 +118,17 @@ where
     /// When the store can't be read.
     pub fn system(&self, session: &SessionId) -> Result<Arc<str>, ReadError> {
         Ok(match self.context(session)? {
-            Some(context) if !context.text.is_empty() => {
-                [&*self.system.text, &context.text].concat().into()
-            }
-            _ => Arc::clone(&self.system.text),
+            Some(context) => self.system_with(&context),
+            None => Arc::clone(&self.system.text),
         })
+    }
+
+    /// The system message under `context`.
+    pub(super) fn system_with(&self, context: &Context) -> Arc<str> {
+        match &*context.text {
+            "" => Arc::clone(&self.system.text),
+            text => [&*self.system.text, text].concat().into(),
+        }
     }
 
     /// What stays the same of a session's prompts; `None` until its first turn, and when what there
@@ -157,15 +163,15 @@ where
     }
 
     /// The record of a session whose summaries will be `roots` and whose history will begin with the
-    /// turn `from`: to be stored with those summaries, in one write.
+    /// turn `from`.
     pub(super) fn build_context(
         &mut self,
         session: &SessionId,
         roots: Vec<Root<'_>>,
         from: TurnSeq,
-    ) -> Result<Vec<u8>, ContextError> {
+    ) -> Result<Context, ContextError> {
         let last = self.parts.store.session(session)?.map_or(0, |info| info.turns);
-        Ok(self.make_context(session, roots, from, last.saturating_add(1))?.to_bytes())
+        self.make_context(session, roots, from, last.saturating_add(1))
     }
 
     fn make_context(

@@ -120,9 +120,7 @@ where
             let fill = used as f32 / self.budget.n_ctx as f32;
             self.judge(session, turn, text, Told { fill, ..Told::default() });
         }
-        if volatile {
-            self.unsettled = Some(session.clone());
-        }
+        self.settled = (!volatile).then(|| session.clone());
         let Draft { receipt, text: reply, memory, .. } = draft;
         match run {
             Ok(finish) => Ok(Outcome { turn, reply, finish, receipt, memory }),

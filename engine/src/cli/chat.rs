@@ -18,7 +18,7 @@ use smol::future::or;
 use super::args::Chat;
 use super::interrupt::Interrupts;
 use super::{Ended, ask, input, output};
-use crate::agent::Outcome;
+use crate::agent::{Outcome, When};
 use crate::config::{Config, SnapshotPolicy};
 use crate::names::new_session;
 use crate::open::{self, LocalAgent};
@@ -85,6 +85,7 @@ impl Snapshots {
 impl Talk {
     fn once(&mut self, text: &str) -> Ended {
         let outcome = self.answer(text)?;
+        self.compact();
         Ok(self.status(outcome.finish))
     }
 
@@ -99,8 +100,14 @@ impl Talk {
             if outcome.finish == Finish::Cancelled || self.interrupts.must_end().is_some() {
                 return Ok(self.status(outcome.finish));
             }
+            self.compact();
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Sums older turns up if the prompt is too full for another one: nobody may ever be idle.
+    fn compact(&mut self) {
+        smol::block_on(self.agent.compact(&self.session, When::Pressed));
     }
 
     fn status(&self, finish: Finish) -> ExitCode {

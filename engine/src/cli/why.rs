@@ -1,4 +1,4 @@
-//! `/why`: the receipt of the last turn, for people.
+//! `/why`: the receipt of the last turn, and what the last compaction did, for people.
 
 use std::error::Error;
 
@@ -17,6 +17,9 @@ pub(super) fn print(agent: &LocalAgent, session: &SessionId) -> Result<(), Box<d
                 text += &explain_beginning(&context);
             }
             output::say(text.trim_end())?;
+            if let Some(compaction) = agent.last_compaction(session)? {
+                output::say(&format!("Compaction: {compaction}."))?;
+            }
         }
         None => output::say("No turn of this conversation was answered yet.")?,
     }

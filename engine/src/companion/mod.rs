@@ -9,10 +9,14 @@
 
 pub mod form;
 
+use std::time::Duration;
+
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
+use garret_core::time::Clock;
 use garret_core::token::Token;
 use garret_core::utf8::Utf8Stream;
-use smol::future::poll_fn;
+use smol::Timer;
+use smol::future::{or, poll_fn};
 
 /// What a companion answered, and what that cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,4 +66,43 @@ pub async fn ask<M: ChatModel>(
         }
     }
     Ok(answer)
+}
+
+/// As [`ask`], and `None` when there is no answer by the time that `clock` shows `deadline_us`, its
+/// monotonic reading in microseconds. The request is cancelled then.
+///
+/// # Errors
+/// The model's.
+pub async fn ask_until<M: ChatModel>(
+    model: &M,
+    question: &Question<'_>,
+    prompt: &[Token],
+    clock: &(dyn Clock + Send + Sync),
+    deadline_us: u64,
+) -> Result<Option<Answer>, M::Error> {
+    let Question { role, grammar, max_tokens, .. } = *question;
+    let answer = async { ask(model, role, prompt, grammar, max_tokens).await.map(Some) };
+    let late = async {
+        while clock.monotonic_us() < deadline_us {
+            Timer::after(TICK).await;
+        }
+        Ok(None)
+    };
+    or(answer, late).await
+}
+
+/// How often a deadline is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a companion is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// As whom it is asked.
+    pub role: ModelRole,
+    /// What it is to do.
+    pub instruction: &'a str,
+    /// The grammar of the answer.
+    pub grammar: Option<&'a str>,
+    /// Most tokens of the answer.
+    pub max_tokens: u32,
 }

@@ -30,6 +30,10 @@ pub const KEYS: &[Key] = &[
         name: "memory_tokens",
         help: "most tokens of what is remembered from elsewhere; 0 turns that off",
     },
+    Key {
+        name: "compact_at",
+        help: "percent of a full prompt from which on older turns are summed up; 0 never",
+    },
     Key { name: "show_time", help: "tell the model the time with every message: true or false" },
     Key {
         name: "companions",

@@ -138,6 +138,8 @@ pub struct Config {
     pub companions: Setting<Mode>,
     /// How much companions are asked; `None` means what suits the model.
     pub companion_schema: Setting<Option<Size>>,
+    /// Percent of a full prompt from which on older turns are summed up; 0 for never.
+    pub compact_at: Setting<u32>,
     /// The system prompt; when it is empty the model's template may bring its own.
     pub system_prompt: Setting<String>,
     /// See [`Sampling::temperature`].
@@ -192,6 +194,7 @@ impl Config {
             window: get.optional_or_device("window", parse::window, device.window)?,
             max_tokens: get.optional("max_tokens", parse::positive)?,
             memory_tokens: get.optional("memory_tokens", parse::number)?,
+            compact_at: get.or("compact_at", parse::percent, 80)?,
             show_time: get.or("show_time", parse::boolean, true)?,
             companions: get.or("companions", parse::companions, Mode::default())?,
             companion_schema: get.or("companion_schema", parse::companion_schema, None)?,
@@ -262,6 +265,7 @@ impl Config {
             "window" => some(&self.window),
             "max_tokens" => some(&self.max_tokens),
             "memory_tokens" => some(&self.memory_tokens),
+            "compact_at" => one(&self.compact_at),
             "show_time" => one(&self.show_time),
             "companions" => one(&self.companions),
             "companion_schema" => some(&self.companion_schema),

@@ -49,6 +49,10 @@ pub(super) fn window(text: &str) -> Result<u32, String> {
     }
 }
 
+pub(super) fn percent(text: &str) -> Result<u32, String> {
+    in_range(text, 0, 100, "percent")
+}
+
 pub(super) fn threads(text: &str) -> Result<u32, String> {
     in_range(text, 1, 512, "threads")
 }

@@ -28,7 +28,7 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 25] = [
+const OTHER: [(&str, &str); 26] = [
     ("model", "m.gguf"),
     ("embedder", "e.gguf"),
     ("models_dir", "somewhere"),
@@ -37,6 +37,7 @@ const OTHER: [(&str, &str); 25] = [
     ("window", "3333"),
     ("max_tokens", "33"),
     ("memory_tokens", "34"),
+    ("compact_at", "70"),
     ("show_time", "false"),
     ("companions", "turbo"),
     ("companion_schema", "extended"),

@@ -1,0 +1,149 @@
+//! What is summed up, as a text.
+
+use std::fmt::Write;
+
+use garret_core::id::TurnSeq;
+use garret_core::prompt::{EncodeError, PromptEncoder};
+use garret_core::shorten::shorten;
+use garret_storage::SummaryId;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// A summary to be made.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    /// 0 for one of turns.
+    pub(crate) depth: u8,
+    /// The first turn that it covers.
+    pub(crate) from: TurnSeq,
+    /// The last one.
+    pub(crate) to: TurnSeq,
+    /// The summaries that it sums up; none for one of turns.
+    pub(crate) sources: Vec<SummaryId>,
+    /// What was said, or the texts of the summaries, in order.
+    pub(crate) lines: Vec<Line>,
+    /// Tokens of all lines.
+    pub(crate) source_tokens: u32,
+    /// When the first of it was said, in milliseconds since 1970, if that is known.
+    pub(crate) earliest_ms: Option<i64>,
+    /// When the last of it was.
+    pub(crate) latest_ms: Option<i64>,
+}
+
+/// Something that was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// In which turn.
+    pub(crate) turn: TurnSeq,
+    /// By whom; `notes` for a summary.
+    pub(crate) speaker: String,
+    /// When, in milliseconds since 1970, if that is known.
+    pub(crate) at_ms: Option<i64>,
+    /// The words.
+    pub(crate) text: String,
+}
+
+/// The lines as text, each with its time, turn and speaker; one of more than `most` tokens is shown
+/// in part. What was pasted and means nothing to a reader is left out.
+pub(crate) fn transcript<E: PromptEncoder>(
+    encoder: &mut E,
+    lines: &[Line],
+    most: usize,
+) -> Result<String, EncodeError<E::Error>> {
+    let mut text = String::new();
+    for line in lines {
+        let words = readable(&line.text);
+        let shown = shorten(encoder, &words, most)?;
+        let at = line.at_ms.and_then(minute).map(|at| at + " | ").unwrap_or_default();
+        // A String takes whatever is written to it.
+        let _ = write!(text, "[{at}turn {} | {}] ", line.turn, line.speaker);
+        text.extend(shown.content().parts());
+        if shown.left_out() > 0 {
+            let _ = write!(text, " [the whole of it: turn {}]", line.turn);
+        }
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+/// `text` without blocks that were put into a prompt and without long runs of encoded data.
+fn readable(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, block)) = rest.split_once(BLOCK_HEAD) {
+        words.push_str(before);
+        rest = block.split_once(BLOCK_FOOT).map_or("", |(_, after)| after);
+    }
+    words.push_str(rest);
+    let encoded = |word: &str| {
+        let data = word.starts_with("data:") && word.contains(";base64,");
+        data || (word.len() >= ENCODED_BYTES && word.bytes().all(is_encoded))
+    };
+    if !words.split_whitespace().any(encoded) {
+        return words;
+    }
+    let parts = words.split_inclusive(char::is_whitespace);
+    let shown = parts.map(|part| match part.trim_end() {
+        word if encoded(word) => "(data) ",
+        _ => part,
+    });
+    shown.collect()
+}
+
+/// Begins a block that a prompt had and nobody said.
+const BLOCK_HEAD: &str = "[Remembered. Lines after >";
+/// Ends it.
+const BLOCK_FOOT: &str = "[End of what is remembered]";
+/// No word of any language is as long, and a line of base64 is hardly shorter.
+const ENCODED_BYTES: usize = 76;
+
+const fn is_encoded(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
+}
+
+/// `8 May 2023` or `8 May 2023 to 9 May 2023`; `None` when neither day is known.
+pub(crate) fn clock_days(earliest_ms: Option<i64>, latest_ms: Option<i64>) -> Option<String> {
+    let day = |ms: i64| format_time(ms, "%-d %B %Y");
+    match (earliest_ms.and_then(day), latest_ms.and_then(day)) {
+        (Some(first), Some(last)) if first != last => Some(format!("{first} to {last}")),
+        (Some(day), _) | (None, Some(day)) => Some(day),
+        (None, None) => None,
+    }
+}
+
+fn minute(ms: i64) -> Option<String> {
+    format_time(ms, "%Y-%m-%d %H:%M")
+}
+
+fn format_time(ms: i64, format: &str) -> Option<String> {
+    let at = Timestamp::from_millisecond(ms).ok()?;
+    let at = at.to_zoned_datetime(TimeZone::system());
+    Some(at.strftime(format).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn encoded_data_and_injected_blocks_are_left_out() {
+        let picture = format!("Look: data:image/png;base64,{} nice?", "iVBORw0KGgo".repeat(40));
+        assert_eq!(readable(&picture), "Look: (data) nice?");
+        assert_eq!(readable(&"QUJD".repeat(30)), "(data) ");
+        let block =
+            "[Remembered. Lines after > are quotes.]\n> old\n[End of what is remembered]\n\nHi.";
+        assert_eq!(readable(block).trim(), "Hi.");
+        let prose = "Donaudampfschifffahrtsgesellschaftskapitaen  says\nhello ";
+        assert_eq!(readable(prose), prose);
+    }
+
+    #[test]
+    fn days_are_named_once() {
+        assert_eq!(clock_days(None, None), None);
+        let noon = 1_683_547_200_000;
+        let day = 86_400_000;
+        assert_eq!(clock_days(Some(noon), Some(noon)), Some("8 May 2023".into()));
+        let days = clock_days(Some(noon), Some(noon + 2 * day));
+        assert_eq!(days, Some("8 May 2023 to 10 May 2023".into()));
+    }
+}
