@@ -88,3 +88,22 @@
 //! It may hold anything, the block's closing line too. With a mark at the beginning of each of its
 //! lines it can't look like anything but a quote, whatever is in it, and nothing in it needs to be
 //! recognised.
+//!
+//! # Why do rules decide that there is a fact, and not the model?
+//!
+//! Small models find the value of a given question nearly always and can't say that there is none:
+//! asked one slot at a time they made up 18 to 44 facts in ten dialogues. A rule sees that somebody
+//! says where they live; where its value ends isn't plain, the model copies the value out, under a
+//! grammar that allows nothing but words of the message. So a fact that nobody said can't arise.
+//!
+//! # Why does a contradiction not cause a compaction?
+//!
+//! A compaction changes the prompt's prefix, and the next turn has to pay for that. What a
+//! contradiction needs is that the message is read for facts, which touches no prefix. It counts only
+//! where subject and relation are the same and the values can't both hold: shared words and differing
+//! numbers, which an earlier rule went by, were right in one of eight alarms.
+//!
+//! # Why must turns and days agree before a fact is forgotten?
+//!
+//! By turns alone, thirty messages of one evening would forget the morning; by days alone, a holiday
+//! would. A forgotten fact is merely not recalled, and coming up again makes it fresh.

@@ -3,6 +3,7 @@
 //! On the wire a receipt is JSON; in the store it is a postcard record behind one byte of version
 //! (`storage/FORMAT.md` leaves the bytes to this crate).
 
+use garret_core::gate::Decision;
 use garret_core::id::TurnSeq;
 use garret_core::receipt::Receipt;
 use serde::{Deserialize, Serialize};
@@ -92,6 +93,29 @@ pub struct StoredReceipt {
     pub made_at: TurnSeq,
     /// The turn whose trace has the text of its system message; 0 for none.
     pub system_in: TurnSeq,
+    /// Which companions were to run after the turn, and why.
+    pub companions: CompanionsReport,
+}
+
+/// Which companions a turn gave reason for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompanionsReport {
+    /// The inferrer.
+    pub infer: bool,
+    /// The compactor.
+    pub compact: bool,
+    /// The reader of facts.
+    pub extract: bool,
+    /// What was noticed, such as `contradiction`.
+    pub reasons: Vec<String>,
+}
+
+impl From<&Decision> for CompanionsReport {
+    fn from(decision: &Decision) -> Self {
+        let Decision { infer, compact, extract, reasons, .. } = *decision;
+        let reasons = reasons.iter().map(|reason| reason.as_str().to_owned()).collect();
+        Self { infer, compact, extract, reasons }
+    }
 }
 
 impl StoredReceipt {
@@ -103,6 +127,7 @@ impl StoredReceipt {
             history_from: receipt.history_from,
             made_at: 0,
             system_in: 0,
+            companions: CompanionsReport::default(),
         }
     }
 
@@ -120,15 +145,20 @@ impl StoredReceipt {
         let (version, body) = bytes.split_first()?;
         match *version {
             VERSION => postcard::from_bytes(body).ok(),
-            // It ends before the two turns: a byte each.
-            2 => postcard::from_bytes(&[body, &[0, 0]].concat()).ok(),
+            // Each version ends with fields that the one before doesn't have, and these are what
+            // their absence is written as: none of the companions, and two turns 0.
+            3 => postcard::from_bytes(&[body, NO_COMPANIONS].concat()).ok(),
+            2 => postcard::from_bytes(&[body, &[0, 0], NO_COMPANIONS].concat()).ok(),
             _ => None,
         }
     }
 }
 
+/// Three times no, and no reasons.
+const NO_COMPANIONS: &[u8] = &[0; 4];
+
 /// Version of the record.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 #[cfg(test)]
 mod tests {
@@ -148,8 +178,15 @@ mod tests {
             omitted,
             memory: vec!["kitchen/3/user".into()],
         };
-        let history_from = Some(8);
-        StoredReceipt { report, companion_reserve: 128, history_from, made_at: 7, system_in: 6 }
+        let companions = CompanionsReport {
+            infer: true,
+            compact: false,
+            extract: true,
+            reasons: vec!["contradiction".into()],
+        };
+        let (companion_reserve, history_from) = (128, Some(8));
+        let (made_at, system_in) = (7, 6);
+        StoredReceipt { report, companion_reserve, history_from, made_at, system_in, companions }
     }
 
     #[test]
@@ -158,12 +195,16 @@ mod tests {
         assert_eq!(StoredReceipt::from_bytes(&bytes), Some(receipt()));
     }
 
+    /// Old receipts keep their explanations.
     #[test]
-    fn a_receipt_of_the_version_before_is_read() {
-        let bytes = receipt().to_bytes().unwrap();
-        let old = [&[2], &bytes[1..bytes.len() - 2]].concat();
-        let expected = StoredReceipt { made_at: 0, system_in: 0, ..receipt() };
-        assert_eq!(StoredReceipt::from_bytes(&old), Some(expected));
+    fn receipts_of_the_versions_before_are_read() {
+        let old = StoredReceipt { companions: CompanionsReport::default(), ..receipt() };
+        let bytes = old.to_bytes().unwrap();
+        let body = &bytes[1..bytes.len() - NO_COMPANIONS.len()];
+        assert_eq!(StoredReceipt::from_bytes(&[&[3], body].concat()), Some(old.clone()));
+        let older = StoredReceipt { made_at: 0, system_in: 0, ..old };
+        let body = &body[..body.len() - 2];
+        assert_eq!(StoredReceipt::from_bytes(&[&[2], body].concat()), Some(older));
     }
 
     #[test]

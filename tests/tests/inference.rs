@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, Parts};
+use garret::config::{Config, Home, Sources};
 use garret_core::gate::Mode;
 use garret_core::id::SessionId;
 use garret_core::medium::{Medium, MediumError};
@@ -16,6 +17,7 @@ use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::FileMedium;
 use garret_storage::{Fact, FactFilter, FactSource, NewFact, Pin, StateKind, Store};
 use garret_tests::bytes::ByteEncoder;
+use garret_tests::models::{STARTER, find};
 use garret_tests::scripted::{Act, ScriptedModel};
 
 type TestAgent = Agent<ScriptedModel, ByteEncoder>;
@@ -331,3 +333,50 @@ fn turns_that_were_not_read_are_read_later() {
 }
 
 const AT: WallTime = WallTime { unix_ms: 1_800_000_000_000, confidence: Confidence::Good };
+
+/// On llama.cpp the smallest model follows the form, and copies a value that is in the message.
+#[test]
+fn a_real_model_infers_and_copies() {
+    let Some(model) = find(STARTER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let flags = vec![
+        ("data", folder.path().display().to_string()),
+        ("models_dir", folder.path().display().to_string()),
+        ("model", model.display().to_string()),
+        ("window", "2048".to_owned()),
+        ("max_tokens", "12".to_owned()),
+        ("companions", "turbo".to_owned()),
+        ("temperature", "0".to_owned()),
+        ("threads", "1".to_owned()),
+        ("batch_threads", "1".to_owned()),
+    ];
+    let home = Home::from_environment(|_| None);
+    let config = Config::resolve(Sources { flags, home, ..Sources::default() }).unwrap();
+    let mut agent = garret::open::agent(&config).unwrap();
+    let message = "I work at Acme with my sister and her dogs on big projects.";
+    let (_keep, stop) = smol::channel::bounded(1);
+    smol::block_on(agent.turn(&session(), message, &stop, &mut |_| {})).unwrap();
+    let idled = smol::block_on(agent.idle(&session()));
+    assert!(idled.inferred, "what it wrote can be read");
+    assert_eq!(idled.extracted, 1);
+    let [fact] = &facts(agent.store())[..] else { panic!("{:?}", facts(agent.store())) };
+    assert!(message.contains(fact.object.as_deref().unwrap()) && fact.grounded);
+}
+
+/// What was said long ago and never came up again isn't recalled; it stays in the store.
+#[test]
+fn a_forgotten_fact_is_not_recalled_and_not_deleted() {
+    const DAY: i64 = 86_400_000;
+    for (days, recalled) in [(80, true), (100, false)] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        let at = WallTime { unix_ms: 1_800_000_000_000 - days * DAY, ..AT };
+        let text = "The combination of the garden shed is 4711.";
+        store.add_fact(&NewFact { text, ..NewFact::default() }, at).unwrap();
+        let model = model();
+        let mut agent = agent(&store, &model, Mode::Off);
+        say(&mut agent, "What is the combination of the garden shed?");
+        assert_eq!(self::text(&model.prompts()[0]).contains("4711"), recalled, "{days} days");
+        assert_eq!(facts(&store).len(), 1);
+    }
+}

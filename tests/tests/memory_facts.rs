@@ -50,6 +50,7 @@ struct Fact {
     superseded_by: Option<String>,
     invalidated_by: Option<String>,
     latest: bool,
+    stage: String,
     recorded_at: String,
     salience: f32,
     confidence: f32,
@@ -96,6 +97,7 @@ fn a_fact_is_stored_shown_and_replaced_by_a_newer_one() {
     assert_eq!((new.text.as_str(), new.source.as_str()), ("I moved to Bergen.", "user"));
     assert_eq!((new.subject.as_deref(), new.object.as_deref()), (Some("user"), Some("Bergen")));
     assert_eq!((new.predicate.as_deref(), new.latest), (Some("lives_in"), true));
+    assert_eq!(new.stage, "fresh");
     assert_eq!(told(&home, &["history", "f2"]).lines().count(), 2);
     assert!(told(&home, &["history", "f1"]).starts_with("f1     2020-01-01 - 2024-06-01  user "));
     assert!(told(&home, &["get", "f1"]).contains("superseded by  f2\n"));

@@ -42,6 +42,7 @@ where
         if self.options.companions == Mode::Off {
             return Ok(0);
         }
+        self.count_uses(session)?;
         let unread = self.unread(session)?;
         let (mut kept, mut newest) = (Vec::new(), None);
         for heard in &unread {
@@ -73,6 +74,17 @@ where
             mind.save(&store)?;
         }
         Ok(kept.iter().filter(|kept| matches!(kept, Kept::New(_))).count())
+    }
+
+    /// Counts that facts were recalled, so that they fade later.
+    fn count_uses(&mut self, session: &SessionId) -> Result<(), KeepError> {
+        let now = self.parts.clock.wall().unix_ms;
+        let recalled = std::mem::take(&mut self.mind(session, TurnSeq::MAX)?.recalled);
+        let touches: Vec<_> = recalled.into_iter().map(|fact| (fact, now)).collect();
+        if !touches.is_empty() {
+            self.parts.store.touch(&touches)?;
+        }
+        Ok(())
     }
 
     /// What the user said in turns that weren't read for facts, at most [`MOST_UNREAD`] of them.

@@ -4,7 +4,7 @@ use garret_core::gate::{Decision, Gate, Mode, Signals};
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::ChatModel;
 use garret_core::prompt::PromptEncoder;
-use garret_storage::{ReadError, StateKind, Store, WriteError};
+use garret_storage::{FactId, ReadError, StateKind, Store, WriteError};
 
 use super::Agent;
 use crate::companion::form::Size;
@@ -20,6 +20,8 @@ pub(super) struct Mind {
     pub(super) extracted: TurnSeq,
     /// What the newest turn gave reason for and isn't done yet.
     pub(super) due: Due,
+    /// Facts that were recalled and whose use isn't counted yet.
+    pub(super) recalled: Vec<FactId>,
     /// Whether the store has it as it was.
     changed: bool,
 }
@@ -58,7 +60,14 @@ impl Mind {
             None => (Gate::default(), 0),
         };
         let session = session.clone();
-        Ok(Self { session, gate, extracted, due: Due::default(), changed: false })
+        Ok(Self {
+            session,
+            gate,
+            extracted,
+            due: Due::default(),
+            recalled: Vec::new(),
+            changed: false,
+        })
     }
 
     fn read(bytes: &[u8]) -> Option<(Gate, TurnSeq)> {
@@ -89,7 +98,8 @@ impl Mind {
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
-    /// Decides which companions run after a turn that was just answered. That it can't be decided is
+    /// Decides which companions run after a turn that was just answered, whose prompt showed what
+    /// `recalled` names. That it can't be decided is
     /// no reason to fail: then none runs.
     pub(super) fn judge(
         &mut self,
@@ -97,8 +107,9 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         turn: TurnSeq,
         text: &str,
         told: Told,
+        recalled: &[String],
     ) -> Decision {
-        let judged = self.try_judge(session, turn, text, told);
+        let judged = self.try_judge(session, turn, text, told, recalled);
         judged.unwrap_or_else(|error| {
             tracing::warn!(%error, "no companion runs after this turn");
             Decision::default()
@@ -111,6 +122,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         turn: TurnSeq,
         text: &str,
         told: Told,
+        recalled: &[String],
     ) -> Result<Decision, ReadError> {
         let mode = self.options.companions;
         let seen = perceive(text);
@@ -126,6 +138,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         let mind = self.mind(session, turn)?;
         mind.due.topic_changed |= topic_changed;
         let decision = mind.gate.decide(mode, &signals);
+        mind.recalled.extend(recalled.iter().filter_map(|id| id.parse::<FactId>().ok()));
         mind.due.infer = decision.infer;
         mind.due.compact |= decision.compact;
         mind.due.extract |= decision.extract;

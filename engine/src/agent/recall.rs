@@ -15,6 +15,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use crate::embed::{self, Embed};
+use crate::infer::presence;
 
 /// The message for which something may be remembered.
 #[derive(Clone, Copy, Debug)]
@@ -110,7 +111,10 @@ impl<'a> Recall<'a> {
         let vector = self.embedder.and_then(|embedder| embed::query(self.store, embedder, text));
         let search = Search { now, vector: vector.as_deref(), ..Search::new(text, most) };
         match self.store.find(&search) {
-            Ok(found) => found.hits,
+            Ok(found) => presence::sift(self.store, found.hits, now).unwrap_or_else(|error| {
+                tracing::warn!(%error, "nothing is remembered: a fact can't be read");
+                Vec::new()
+            }),
             Err(error) => {
                 tracing::warn!(%error, "nothing is remembered: the search failed");
                 Vec::new()

@@ -1,5 +1,6 @@
 //! One turn, from the user's words to a durable reply.
 
+use garret_core::gate::Decision;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
 use garret_core::prompt::PromptEncoder;
@@ -113,12 +114,11 @@ where
             Err(_) => StoredFinish::Failed,
         };
         if run.is_ok() || !draft.tokens.is_empty() {
-            self.keep(session, turn, &draft, &seen, finish)?;
-        }
-        if run.is_ok() {
             let used = draft.receipt.prompt_tokens.saturating_add(draft.receipt.reply_tokens);
             let fill = used as f32 / self.budget.n_ctx as f32;
-            self.judge(session, turn, text, Told { fill, ..Told::default() });
+            let told = Told { fill, ..Told::default() };
+            let decision = self.judge(session, turn, text, told, &draft.memory);
+            self.keep(session, turn, &draft, &seen, finish, &decision)?;
         }
         self.settled = (!volatile).then(|| session.clone());
         let Draft { receipt, text: reply, memory, .. } = draft;
@@ -187,10 +187,12 @@ where
         draft: &Draft,
         seen: &Seen,
         finish: StoredFinish,
+        decision: &Decision,
     ) -> Result<(), TurnError> {
         let receipt = StoredReceipt {
             made_at: seen.beginning.made_at,
             system_in: seen.beginning.system_in,
+            companions: decision.into(),
             ..StoredReceipt::new(&draft.receipt, &draft.memory)
         };
         let receipt = receipt.to_bytes().unwrap_or_default();

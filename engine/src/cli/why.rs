@@ -7,6 +7,7 @@ use garret_core::id::SessionId;
 use super::output;
 use crate::agent::{Context, LastReceipt};
 use crate::open::LocalAgent;
+use crate::receipt::CompanionsReport;
 
 /// Prints the receipt of the newest answered turn.
 pub(super) fn print(agent: &LocalAgent, session: &SessionId) -> Result<(), Box<dyn Error>> {
@@ -54,7 +55,20 @@ fn explain(last: &LastReceipt) -> String {
     for omitted in &receipt.omitted {
         text += &format!("Left out: {} {}: {}.\n", omitted.count, omitted.what, omitted.why);
     }
-    text
+    text + &companions(&last.receipt.companions)
+}
+
+/// Which companions were to run after the turn, and what was noticed.
+fn companions(report: &CompanionsReport) -> String {
+    let CompanionsReport { infer, compact, extract, .. } = *report;
+    let due = [(infer, "infer"), (compact, "compact"), (extract, "read for facts")];
+    let due: Vec<_> = due.iter().filter(|(due, _)| *due).map(|(_, name)| *name).collect();
+    let due = if due.is_empty() { "none".to_owned() } else { due.join(", ") };
+    let noticed = match report.reasons.join(", ") {
+        reasons if reasons.is_empty() => "nothing was noticed".to_owned(),
+        reasons => format!("noticed: {}", reasons.replace('_', " ")),
+    };
+    format!("Companions: {due} ({noticed}).\n")
 }
 
 /// What stands in the system message, since when, and what history begins with.

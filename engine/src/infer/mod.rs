@@ -8,6 +8,7 @@
 //! - [`extract`]: facts from statements that rules found. Where a value's end isn't plain the model
 //!   copies it out, and can write nothing but words of the message.
 //! - [`persona`]: one record of what is known of the user, made of facts.
+//! - [`presence`]: what was of no use for long isn't recalled any more.
 //! - [`pins`]: which facts are always shown, and which give way when they are too many.
 //!
 //! What is inferred is never stored or shown as something that the user said.
@@ -17,4 +18,5 @@ pub mod extract;
 pub mod ground;
 pub mod persona;
 pub mod pins;
+pub mod presence;
 pub mod reading;

@@ -18,6 +18,7 @@ use crate::cli::args::memory::{self, Add, Get, List, Statement, Supersede};
 use crate::cli::output;
 use crate::cli::session::when;
 use crate::config::Config;
+use crate::infer::presence;
 use crate::open;
 
 type Done = Result<(), Box<dyn Error>>;
@@ -267,6 +268,7 @@ struct Shown {
     superseded_by: Option<String>,
     invalidated_by: Option<String>,
     latest: bool,
+    stage: &'static str,
     recorded_at: String,
     salience: f32,
     confidence: f32,
@@ -295,6 +297,7 @@ impl Shown {
             superseded_by: fact.superseded_by.map(|id| id.to_string()),
             invalidated_by: fact.invalidated_by.map(|id| id.to_string()),
             latest: fact.latest,
+            stage: presence::stage(store, fact, super::search::now())?.as_str(),
             recorded_at: when(fact.recorded_at),
             salience: fact.salience,
             confidence: fact.confidence,
@@ -302,13 +305,14 @@ impl Shown {
         })
     }
 
-    /// One line: the id, since when and until when it is true, who said it, what.
+    /// One line: the id, since when and until when it is true, who said it, how present it is, what.
     fn in_short(&self) -> String {
         let day = |moment: &str| moment.get(..10).unwrap_or(moment).to_owned();
         let until = self.valid_to.as_deref().map_or_else(|| " ".repeat(10), day);
         let text: Vec<_> = self.text.split_whitespace().collect();
         let (id, from, source) = (&self.id, day(&self.valid_at), &self.source);
-        format!("{id:<6} {from} - {until}  {source:<9}  {}", text.join(" "))
+        let stage = self.stage;
+        format!("{id:<6} {from} - {until}  {source:<9}  {stage:<9}  {}", text.join(" "))
     }
 
     fn pinned_by(&self) -> Option<&'static str> {
@@ -342,6 +346,7 @@ impl Shown {
         line("superseded by", self.superseded_by.as_deref());
         line("ended by", self.invalidated_by.as_deref());
         line("recorded", Some(&self.recorded_at));
+        line("presence", Some(self.stage));
         line("salience", Some(&salience));
         line("pinned by", self.pinned_by());
         text.truncate(text.trim_end().len());

@@ -75,7 +75,7 @@ fn embedder(config: &Config, store: &Store) -> Result<Option<Arc<dyn Embed>>, Bo
 }
 
 /// In milliseconds since 1970, if the clock can be trusted.
-fn now() -> Option<i64> {
+pub(super) fn now() -> Option<i64> {
     let now = SystemClock::new().wall();
     (now.confidence != Confidence::Wrong).then_some(now.unix_ms)
 }
