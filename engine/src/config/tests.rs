@@ -28,7 +28,7 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 26] = [
+const OTHER: [(&str, &str); 28] = [
     ("model", "m.gguf"),
     ("embedder", "e.gguf"),
     ("models_dir", "somewhere"),
@@ -53,6 +53,8 @@ const OTHER: [(&str, &str); 26] = [
     ("batch_threads", "34"),
     ("batch", "48"),
     ("kv_type", "q8_0"),
+    ("snapshot", "off"),
+    ("snapshot_mib", "33"),
     ("gpu_layers", "33"),
     ("log", "debug"),
 ];
