@@ -1,6 +1,6 @@
 //! What the inferrer is asked, and what is made of its answer.
 
-use super::ground::is_grounded;
+use super::ground::{content_words, is_grounded};
 use crate::companion::form::{Form, FormError, Percent, Size, Text};
 use crate::{form, row};
 
@@ -140,14 +140,19 @@ impl Inference {
             }
         };
         let mut guesses: Vec<_> = reading.guesses.into_iter().map(check).collect();
+        guesses.retain(|guess| !echoes(&guess.intent, size));
         guesses.sort_by_key(|guess| std::cmp::Reverse(guess.percent));
+        let really = reading.really.into_iter().map(|really| really.text.into_string());
+        let is_own = |(question, answer): &(String, String)| {
+            !echoes(question, size) && !echoes(answer, size)
+        };
         let pair = |next: Next| (next.question.into_string(), next.answer.into_string());
         Ok(Self {
             plain: reading.plain.first().map_or(100, |plain| plain.percent.get()),
             guesses,
             chain: reading.chain.into_iter().map(|because| because.text.into_string()).collect(),
-            really: reading.really.into_iter().map(|r| r.text.into_string()).collect(),
-            next: reading.next.into_iter().map(pair).collect(),
+            really: really.filter(|really| !echoes(really, size)).collect(),
+            next: reading.next.into_iter().map(pair).filter(is_own).collect(),
         })
     }
 
@@ -155,6 +160,13 @@ impl Inference {
     pub fn likeliest(&self) -> Option<&Hypothesis> {
         self.guesses.first().filter(|guess| guess.percent > self.plain && guess.percent >= LIKELY)
     }
+}
+
+/// Whether a text has nothing to say that isn't in what was asked: the smallest models fill a form in
+/// with its own words.
+fn echoes(text: &str, size: Size) -> bool {
+    let asked = content_words(instruction(size));
+    content_words(text).iter().all(|word| asked.contains(word))
 }
 
 /// Percent that a guess has at most whose words the user didn't say.
@@ -197,6 +209,17 @@ next: none
         assert_eq!(read.likeliest(), None);
         let unsaid = Inference::read(&answer, Size::Core, &["hello"]).unwrap();
         assert_eq!(unsaid.likeliest(), None, "35 percent aren't enough for a line");
+    }
+
+    /// As SmolLM2-135M answers.
+    #[test]
+    fn a_form_filled_in_with_its_own_words_says_nothing() {
+        let answer = "plain: 10\nguess: 90 | my own words | what I may want instead\n\
+                      guess: 90 | a | what I may ask again\nguess: 9 | a | 100\n\
+                      really: what I would ask straight out\nnext: what I may ask next | a short answer\n";
+        let read = Inference::read(answer, Size::Core, &["my own words"]).unwrap();
+        assert!(read.next.is_empty() && read.really.is_empty(), "{read:?}");
+        assert_eq!(read.likeliest(), None);
     }
 
     #[test]
