@@ -13,7 +13,7 @@ use garret::companion::form::{Form as _, Size};
 use garret::companion::{Answer, ask};
 use garret::config::{Config, Home, Sources};
 use garret::infer::extract::{COPY_TOKENS, Told, copied, copy_grammar, copy_instruction};
-use garret::infer::reading::{Inference, MOST_TOKENS, Reading, instruction};
+use garret::infer::reading::{Inference, Reading, instruction, most_tokens};
 use garret::open::Plan;
 use garret::perceive::{Statement, perceive};
 use garret_core::model::{ChatModel, ModelRole};
@@ -133,7 +133,7 @@ impl Bench {
         sums: &mut Readings,
     ) -> Result<(), Box<dyn Error>> {
         let grammar = Reading::grammar(size);
-        let (answer, ms) = self.ask(dialogue, instruction(size), &grammar, MOST_TOKENS)?;
+        let (answer, ms) = self.ask(dialogue, instruction(size), &grammar, most_tokens(size))?;
         sums.calls += 1;
         sums.ms.push(ms);
         sums.tokens.push(f64::from(answer.generated));

@@ -12,7 +12,7 @@ use crate::companion::Question;
 use crate::companion::form::Form as _;
 use crate::infer::carry::{Carry, Thought};
 use crate::infer::extract::{self, COPY_TOKENS, KeepError, Kept, Told};
-use crate::infer::reading::{Inference, MOST_TOKENS, Reading, instruction};
+use crate::infer::reading::{Inference, Reading, instruction, most_tokens};
 use crate::infer::{persona, pins};
 use crate::perceive::{Perception, perceive, topic_changed};
 
@@ -156,7 +156,7 @@ where
             role: ModelRole::Inferrer,
             instruction: instruction(size),
             grammar: Some(&grammar),
-            max_tokens: MOST_TOKENS,
+            max_tokens: most_tokens(size),
         };
         let answer = match self.ask_about(session, Some(turn), &question).await {
             Ok(Some(answer)) => answer,

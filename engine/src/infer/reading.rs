@@ -18,9 +18,9 @@ row! {
         /// How likely, in percent.
         pub percent: Percent,
         /// The user's words that show it.
-        pub quote: Text<60>,
+        pub quote: Text<40>,
         /// What they may be after.
-        pub intent: Text<80>,
+        pub intent: Text<60>,
     }
 }
 
@@ -28,7 +28,7 @@ row! {
     /// A thought that leads there.
     pub struct Because = "because: " {
         /// In a few words.
-        pub text: Text<80>,
+        pub text: Text<60>,
     }
 }
 
@@ -36,7 +36,7 @@ row! {
     /// What they would ask if they asked straight out.
     pub struct Really = "really: " {
         /// The question.
-        pub text: Text<120>,
+        pub text: Text<80>,
     }
 }
 
@@ -44,9 +44,9 @@ row! {
     /// What they may ask next.
     pub struct Next = "next: " {
         /// The question.
-        pub question: Text<80>,
+        pub question: Text<60>,
         /// A short answer to it.
-        pub answer: Text<120>,
+        pub answer: Text<80>,
     }
 }
 
@@ -66,8 +66,14 @@ form! {
     }
 }
 
-/// Most tokens of an answer.
-pub const MOST_TOKENS: u32 = 400;
+/// Most tokens of an answer: as many as its form allows characters, so that even one written digit by
+/// digit isn't cut off.
+pub const fn most_tokens(size: Size) -> u32 {
+    match size {
+        Size::Core => 800,
+        Size::Extended => 1_280,
+    }
+}
 
 /// What the inferrer is asked about the end of a conversation.
 pub const fn instruction(size: Size) -> &'static str {
