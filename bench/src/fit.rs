@@ -25,11 +25,42 @@ pub(crate) fn fit<'a>(examples: impl Iterator<Item = &'a Example> + Clone) -> Fe
             shape.bend[feature].iter_mut().for_each(|bend| *bend /= count);
             shape.bend[feature][feature] += RIDGE;
         }
-        let step = shape.solve();
+        let step = solve(shape.slope, shape.bend);
         let longest = step.iter().map(|step| step.abs()).fold(0.0, f64::max);
         let damped = (LONGEST_STEP / longest.max(LONGEST_STEP)).min(1.0);
         weights.iter_mut().zip(step).for_each(|(weight, step)| *weight -= (damped * step) as f32);
         if longest < SETTLED {
+            break;
+        }
+    }
+    weights
+}
+
+/// Something that happened or didn't.
+pub(crate) struct Case<const N: usize> {
+    /// What that depends on.
+    pub(crate) known: [f64; N],
+    pub(crate) happened: bool,
+}
+
+/// The weights with which the logistic function of the weighted sum is the likeliest.
+pub(crate) fn logistic<const N: usize>(cases: &[Case<N>]) -> [f64; N] {
+    let mut weights = [0.0; N];
+    for _ in 0..STEPS {
+        let (mut slope, mut bend) = (weights.map(|weight| RIDGE * weight), [[0.0; N]; N]);
+        (0..N).for_each(|i| bend[i][i] = RIDGE);
+        for Case { known, happened } in cases {
+            let sum: f64 = known.iter().zip(weights).map(|(x, weight)| x * weight).sum();
+            let likely = 1.0 / (1.0 + (-sum).exp());
+            let off = likely - f64::from(u8::from(*happened));
+            for i in 0..N {
+                slope[i] += off * known[i];
+                (0..N).for_each(|j| bend[i][j] += likely * (1.0 - likely) * known[i] * known[j]);
+            }
+        }
+        let step = solve(slope, bend);
+        weights.iter_mut().zip(step).for_each(|(weight, step)| *weight -= step);
+        if step.iter().all(|step| step.abs() < 1e-6) {
             break;
         }
     }
@@ -88,21 +119,21 @@ impl Shape {
             }
         }
     }
+}
 
-    /// The step that a parabola of this shape has to its lowest point, by Gauss's elimination: the
-    /// second derivatives are symmetric and positive, so no row needs to be exchanged.
-    fn solve(self) -> [f64; FEATURES] {
-        let Self { mut slope, mut bend } = self;
-        for pivot in 0..FEATURES {
-            let (row, value) = (bend[pivot], slope[pivot]);
-            for other in (0..FEATURES).filter(|other| *other != pivot) {
-                let factor = bend[other][pivot] / row[pivot];
-                bend[other].iter_mut().zip(row).for_each(|(a, b)| *a -= factor * b);
-                slope[other] -= factor * value;
-            }
+/// The step that a parabola with these first and second derivatives has to its lowest point, by
+/// Gauss's elimination: the second derivatives are symmetric and positive, so no row needs to be
+/// exchanged.
+fn solve<const N: usize>(mut slope: [f64; N], mut bend: [[f64; N]; N]) -> [f64; N] {
+    for pivot in 0..N {
+        let (row, value) = (bend[pivot], slope[pivot]);
+        for other in (0..N).filter(|other| *other != pivot) {
+            let factor = bend[other][pivot] / row[pivot];
+            bend[other].iter_mut().zip(row).for_each(|(a, b)| *a -= factor * b);
+            slope[other] -= factor * value;
         }
-        std::array::from_fn(|feature| slope[feature] / bend[feature][feature])
     }
+    std::array::from_fn(|i| slope[i] / bend[i][i])
 }
 
 /// Weighted sums over candidates.
@@ -161,5 +192,23 @@ mod tests {
         for (found, weight) in found.iter().zip(weights) {
             assert!((found - weight).abs() < 0.35, "{found} for {weight}");
         }
+    }
+
+    #[test]
+    fn the_odds_that_decided_are_found_again() {
+        let mut seed = 3_u64;
+        let mut random = || {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 33) as f64 / (1_u64 << 31) as f64
+        };
+        let cases: Vec<Case<2>> = (0..4_000)
+            .map(|_| {
+                let x = random() * 8.0 - 4.0;
+                let likely = 1.0 / (1.0 + (1.0 - 1.5 * x).exp());
+                Case { known: [x, 1.0], happened: random() < likely }
+            })
+            .collect();
+        let [slope, offset] = logistic(&cases);
+        assert!((slope - 1.5).abs() < 0.2 && (offset + 1.0).abs() < 0.2, "{slope} {offset}");
     }
 }

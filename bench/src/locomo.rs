@@ -6,6 +6,7 @@
 //! history is its own conversation; the weights that rank it were fitted on the others. With
 //! `--peers` others are asked the same.
 
+mod calibrate;
 mod peers;
 
 use std::collections::HashMap;
@@ -37,6 +38,9 @@ pub(crate) struct Options {
     /// Keep the vectors in this file, for the next run
     #[arg(long, value_name = "FILE", requires = "embedder")]
     vectors: Option<PathBuf>,
+    /// Fit how likely an answer is, too, among as many turns as small and large stores have
+    #[arg(long)]
+    calibrate: bool,
     /// Ask peers, too; the first run installs them with pip, which needs a network
     #[arg(long)]
     peers: bool,
@@ -92,9 +96,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         question.evidence.dedup();
     }
     let mut histories = histories(&turns)?;
-    if let Some(embedder) = &options.embedder {
-        embed(embedder, options.vectors.as_ref(), &mut histories, &mut questions)?;
-    }
+    let cache = options.vectors.as_ref();
+    let embed = |embedder: &PathBuf| embed(embedder, cache, &mut histories, &mut questions);
+    let vectors = options.embedder.as_ref().map(embed).transpose()?;
     let in_code = if options.embedder.is_some() { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
     let asked: Vec<_> = questions.iter().map(|question| ask(&histories, question)).collect();
     let mut conversations: Vec<_> = asked.iter().map(|one| &one.question.conv).collect();
@@ -122,6 +126,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     if let Some(path) = &options.run {
         write(path, &asked, of_others)?;
+    }
+    if options.calibrate {
+        calibrate::run(&histories, &questions, vectors.as_ref())?;
     }
     if options.peers {
         peers::run(options, &turns, &questions)?;
@@ -170,7 +177,7 @@ fn embed(
     cache: Option<&PathBuf>,
     histories: &mut HashMap<&str, History<'_>>,
     questions: &mut [Question],
-) -> Result<(), Box<dyn Error>> {
+) -> Result<Vectors, Box<dyn Error>> {
     for history in histories.values_mut() {
         let mut names: Vec<_> = history.said.iter().map(|turn| &turn.speaker).collect();
         names.sort_unstable();
@@ -191,7 +198,7 @@ fn embed(
         let cosines = history.texts.iter().map(|text| vectors.cosine(&question.text, text));
         question.cosines = Some(cosines.collect());
     }
-    Ok(())
+    Ok(vectors)
 }
 
 /// Collects the candidates of a question.

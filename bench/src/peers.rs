@@ -74,6 +74,8 @@ pub(crate) struct Measured {
     pub(crate) ids: Vec<Vec<i64>>,
     pub(crate) file_bytes: Option<f64>,
     pub(crate) resident_bytes: Option<f64>,
+    /// Of the resident bytes those that are mapped from files.
+    pub(crate) mapped_bytes: Option<f64>,
 }
 
 impl Measured {

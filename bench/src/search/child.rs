@@ -15,7 +15,7 @@ use garret_storage::{ImportedTurn, Store};
 
 use super::corpus::{Query, Record};
 use super::machine::{process_time, status_bytes, timed};
-use super::stand_in;
+use super::{stand_in, vectors};
 use crate::lines;
 use crate::peers::{Measured, measured};
 
@@ -40,6 +40,8 @@ pub(crate) enum Task {
         #[arg(long)]
         vectors: bool,
     },
+    /// Opens the vectors of a folder and answers queries
+    Nearest { folder: PathBuf, queries: PathBuf },
     /// Opens the store and reads the last turn of a session
     Reopen { folder: PathBuf, session: String },
 }
@@ -50,6 +52,7 @@ pub(crate) fn run(task: &Task) -> Result<(), Box<dyn Error>> {
         Task::Fill { folder, records, hang } => fill(folder, records, *hang)?,
         Task::Embed { folder } => embed(folder)?,
         Task::Query { folder, queries, k, vectors } => query(folder, queries, *k, *vectors)?,
+        Task::Nearest { folder, queries } => vectors::nearest(folder, queries)?,
         Task::Reopen { folder, session } => reopen(folder, session)?,
     };
     println!("{}", serde_json::to_string(&measured)?);

@@ -11,13 +11,15 @@ use garret_hal::media::FileMedium;
 use garret_llm::{Backend, Embedder, EmbedderOptions};
 use garret_storage::vectors::{Rotation, Side, Spec, UnitKey, VectorStore};
 
-use super::machine::{Bandwidth, thread_time, timed};
+use super::machine::{Bandwidth, status_bytes, thread_time, timed};
 use super::report::{Report, Target, Unit};
 use super::synthetic::{Source, exact, recall};
-use super::{Options, corpus};
+use super::{Options, child, corpus};
 use crate::peers::{FAISS, Measured, Peers, SQLITE_VEC, USEARCH};
 use crate::statistics::median;
 
+/// What the embedder is called in the files.
+const FINGERPRINT: [u8; 32] = [1; 32];
 const DIMS: usize = 384;
 const COARSE: usize = 128;
 const K: usize = 10;
@@ -127,7 +129,8 @@ impl Case {
     }
 
     fn garret(&self, rotation: &Rotation) -> Result<Measured, Box<dyn Error>> {
-        let spec = Spec { fingerprint: [1; 32], dims: DIMS, rotation: Some(rotation.clone()) };
+        let rotation = Some(rotation.clone());
+        let spec = Spec { fingerprint: FINGERPRINT, dims: DIMS, rotation };
         let folder = self.folder.path().to_owned();
         let files = move |side, create| open(&folder, side, create);
         let mut store = VectorStore::open(files, kernels::detect(), Some(spec))?;
@@ -149,6 +152,13 @@ impl Case {
             measured.wall_us.push(took.wall_us);
             measured.cpu_us.push(took.cpu_us);
         }
+        drop(store);
+        let folder = self.folder.path();
+        let queries = write(folder, "queries.f32", &self.queries)?;
+        let alone =
+            child::spawn(&["nearest", &folder.to_string_lossy(), &queries.to_string_lossy()])?;
+        (measured.resident_bytes, measured.mapped_bytes) =
+            (alone.resident_bytes, alone.mapped_bytes);
         Ok(measured)
     }
 
@@ -183,6 +193,11 @@ impl Case {
         report.figure("search p50, clock", ours.wall_p50(), Unit::Time, None);
         let rate = coarse / (ours.p50() / 1e6);
         report.figure("coarse bytes / p50", rate, Unit::Bandwidth, None);
+        let most = (count == 1_000_000).then_some(Target::AtMost(160e6));
+        let resident = ours.resident_bytes.unwrap_or(f64::NAN);
+        report.figure("in memory after the queries (VmRSS)", resident, Unit::Bytes, most);
+        let mapped = ours.mapped_bytes.unwrap_or(f64::NAN);
+        report.figure("of these mapped from files (RssFile)", mapped, Unit::Bytes, None);
         let share = recall(&ours.ids, &self.wanted);
         let what = format!("recall@{K} of exact");
         let share = report.figure(&what, share, Unit::Ratio, Some(Target::AtLeast(0.99)));
@@ -196,6 +211,27 @@ impl Case {
             report.against(inserts, &peer.name(), peer.inserts_per_s.unwrap_or(f64::NAN), target);
         }
     }
+}
+
+/// Opens the vectors in `folder` and answers `queries`: what a process that does nothing else holds
+/// in memory.
+pub(super) fn nearest(folder: &Path, queries: &Path) -> Result<Measured, Box<dyn Error>> {
+    let bytes = std::fs::read(queries)?;
+    let number = |bytes: &[u8]| bytes.try_into().map_or(f32::NAN, f32::from_le_bytes);
+    let queries: Vec<f32> = bytes.chunks_exact(4).map(number).collect();
+    let spec = Spec { fingerprint: FINGERPRINT, dims: DIMS, rotation: None };
+    let folder = folder.to_owned();
+    let files = move |side, create| open(&folder, side, create);
+    let store = VectorStore::open(files, kernels::detect(), Some(spec))?;
+    let mut measured = Measured::default();
+    for query in queries.chunks_exact(DIMS) {
+        let (found, took) = timed(|| store.search(query, K, &|_| true));
+        found?;
+        measured.cpu_us.push(took.cpu_us);
+    }
+    measured.resident_bytes = status_bytes("VmRSS");
+    measured.mapped_bytes = status_bytes("RssFile");
+    Ok(measured)
 }
 
 fn open(folder: &Path, side: Side, create: bool) -> Result<Option<Arc<dyn Medium>>, MediumError> {

@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use super::candidates::Candidates;
 use super::filter::Filter;
 use super::meaning::{Closeness, Cosines};
-use super::mix::{Best, Sorts, weigh};
+use super::mix::{Best, Sorts};
 use super::names::{ASSISTANT, Names};
 use super::query::Query;
-use super::rank::{Features, UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL};
+use super::rank::Features;
 use super::reading::Reading;
 use super::score::Scratch;
 use super::unit::{Ask, Ranked, Speaker, Unit};
@@ -279,23 +279,12 @@ impl Index {
 
     /// The best `k` of each sort of what is wanted.
     pub(super) fn best(&self, wanted: &Wanted<'_>, k: usize) -> Best {
-        let mut sorts = Sorts::new(k);
-        let mut likely = 0.0_f32;
-        self.candidates(wanted, &mut |mut unit| {
-            weigh(&mut unit, wanted.close.is_some());
-            likely = likely.max(unit.relevance);
+        let mut sorts = Sorts::new(wanted.close.is_some(), k);
+        self.candidates(wanted, &mut |unit| {
             let fact = unit.fact.and_then(|id| self.fact(id));
             sorts.offer(unit, fact.map(|fact| fact.kind));
         });
-        let least = match wanted.close {
-            _ if self.len() < USUAL => 0.0,
-            Some(_) => UNLIKELY_WITH_VECTORS,
-            None => UNLIKELY,
-        };
-        if likely < least {
-            return Best::default();
-        }
-        sorts.into_best(least)
+        sorts.into_best(self.len())
     }
 
     fn candidates(&self, wanted: &Wanted<'_>, take: &mut dyn FnMut(Ranked)) {

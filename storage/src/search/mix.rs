@@ -5,7 +5,8 @@
 //! [`FACTS`], and those that were inferred one in [`INFERRED`], rounded up; more only where there
 //! is nothing likely to answer for the other places.
 
-use super::rank::{WEIGHTS, WEIGHTS_WITH_VECTORS, blend, relevance};
+use super::rank::WEIGHTS_WITH_VECTORS;
+use super::rank::{NEAR, Scale, UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL, WEIGHTS, blend};
 use super::top::Top;
 use super::unit::Ranked;
 use crate::facts::FactKind;
@@ -15,51 +16,77 @@ const FACTS: usize = 2;
 /// One place in so many is for facts that were inferred at most, as long as anything else answers.
 const INFERRED: usize = 4;
 
-/// The best of each sort so far.
+/// What could answer, before it is known how likely that is.
 #[derive(Debug)]
 pub(super) struct Sorts {
+    with_vectors: bool,
+    k: usize,
+    /// By the sum of their features.
     messages: Top<Ranked>,
-    said: Top<Ranked>,
-    inferred: Top<Ranked>,
+    facts: Vec<(Ranked, FactKind)>,
+    /// How much of the query stands near the unit that has the most of it.
+    near: f32,
 }
 
 /// The best of each sort, the best first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Best {
-    pub(super) messages: Vec<Ranked>,
-    pub(super) said: Vec<Ranked>,
-    pub(super) inferred: Vec<Ranked>,
+    messages: Vec<Ranked>,
+    said: Vec<Ranked>,
+    inferred: Vec<Ranked>,
     /// Relevance below which nothing holds a place against others.
     least: f32,
 }
 
 impl Sorts {
     /// Room for `k` of each.
-    pub(super) fn new(k: usize) -> Self {
-        Self { messages: Top::new(k), said: Top::new(k), inferred: Top::new(k) }
+    pub(super) fn new(with_vectors: bool, k: usize) -> Self {
+        Self { with_vectors, k, messages: Top::new(k), facts: Vec::new(), near: 0.0 }
     }
 
-    /// Takes a message, or a fact of this kind.
-    pub(super) fn offer(&mut self, unit: Ranked, kind: Option<FactKind>) {
+    /// Takes a message, or a fact of this kind, with its features.
+    pub(super) fn offer(&mut self, mut unit: Ranked, kind: Option<FactKind>) {
+        self.near = self.near.max(unit.parts[NEAR]);
+        let weights = if self.with_vectors { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
+        unit.score = blend(&unit.parts, weights);
+        unit.parts.iter_mut().zip(weights).for_each(|(part, weight)| *part *= weight);
         match kind {
             None => self.messages.offer(unit),
-            Some(FactKind::Derives) => self.inferred.offer(unit),
-            Some(_) => self.said.offer(unit),
+            Some(kind) => self.facts.push((unit, kind)),
         }
     }
 
-    /// What was kept; what is less relevant than `least` holds no place against others.
-    pub(super) fn into_best(self, least: f32) -> Best {
-        Best {
-            messages: self.messages.into_vec(),
-            said: self.said.into_vec(),
-            inferred: self.inferred.into_vec(),
-            least,
+    /// The best, out of `units`; none where even they are unlikely to answer.
+    pub(super) fn into_best(self, units: usize) -> Best {
+        let scale = Scale::new(self.with_vectors, units, self.near);
+        let scored = |mut unit: Ranked| {
+            unit.relevance = scale.relevance(unit.score);
+            unit.scored();
+            unit
+        };
+        let (mut said, mut inferred) = (Top::new(self.k), Top::new(self.k));
+        for (fact, kind) in self.facts {
+            let sort = if kind == FactKind::Derives { &mut inferred } else { &mut said };
+            sort.offer(scored(fact));
         }
+        let messages = self.messages.into_vec().into_iter().map(scored).collect();
+        let least = match self.with_vectors {
+            _ if units < USUAL => 0.0,
+            true => UNLIKELY_WITH_VECTORS,
+            false => UNLIKELY,
+        };
+        let best = Best { messages, said: said.into_vec(), inferred: inferred.into_vec(), least };
+        if best.likely() { best } else { Best::default() }
     }
 }
 
 impl Best {
+    /// Whether anything may answer.
+    fn likely(&self) -> bool {
+        let mut all = self.messages.iter().chain(&self.said).chain(&self.inferred);
+        all.any(|one| one.relevance >= self.least)
+    }
+
     /// Those of this kind of fact, or the messages.
     pub(super) fn of(&mut self, kind: Option<FactKind>) -> &mut Vec<Ranked> {
         match kind {
@@ -85,14 +112,6 @@ impl Best {
     }
 }
 
-/// Turns the features of a unit into its parts, its relevance and its score.
-pub(super) fn weigh(unit: &mut Ranked, with_vectors: bool) {
-    let weights = if with_vectors { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
-    unit.relevance = relevance(blend(&unit.parts, weights), with_vectors);
-    unit.parts.iter_mut().zip(weights).for_each(|(part, weight)| *part *= weight);
-    unit.scored();
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -100,35 +119,34 @@ mod tests {
     use super::*;
     use crate::search::Features;
 
-    const LEAST: f32 = 0.1;
-
-    fn unit(number: u64, relevance: f32, fact: bool) -> Ranked {
-        let mut unit = Ranked {
+    /// A unit whose features sum up to this without vectors.
+    fn unit(number: u64, sum: f32, fact: bool) -> Ranked {
+        let mut parts = Features::default();
+        parts[0] = sum / WEIGHTS[0];
+        Ranked {
             session: 1,
             turn: number,
             fact: fact.then_some(number),
             speaker: 0,
             at_ms: None,
-            relevance,
+            relevance: 0.0,
             recency: 0.5,
             importance: 0.5,
             score: 0.0,
-            parts: Features::default(),
+            parts,
             through: None,
-        };
-        unit.scored();
-        unit
+        }
     }
 
-    /// So many of each sort, all as relevant.
-    fn mixed(relevance: [f32; 3], k: usize) -> [usize; 3] {
-        let mut sorts = Sorts::new(k);
+    /// How many of each sort have a place among `k`, of twenty with the same sum.
+    fn mixed(sums: [f32; 3], k: usize) -> [usize; 3] {
+        let mut sorts = Sorts::new(false, k);
         for number in 0..20 {
-            sorts.offer(unit(number, relevance[0], false), None);
-            sorts.offer(unit(100 + number, relevance[1], true), Some(FactKind::Asserts));
-            sorts.offer(unit(200 + number, relevance[2], true), Some(FactKind::Derives));
+            sorts.offer(unit(number, sums[0], false), None);
+            sorts.offer(unit(100 + number, sums[1], true), Some(FactKind::Asserts));
+            sorts.offer(unit(200 + number, sums[2], true), Some(FactKind::Derives));
         }
-        let found = sorts.into_best(LEAST).mixed(k);
+        let found = sorts.into_best(60).mixed(k);
         let count =
             |of: &dyn Fn(Option<u64>) -> bool| found.iter().filter(|one| of(one.fact)).count();
         [
@@ -140,31 +158,31 @@ mod tests {
 
     #[test]
     fn facts_have_their_share_while_others_answer() {
-        assert_eq!(mixed([0.2, 0.8, 0.9], 12), [6, 3, 3]);
-        assert_eq!(mixed([0.9, 0.8, 0.2], 12), [12, 0, 0], "a share is no reservation");
-        assert_eq!(mixed([0.2, 0.8, 0.9], 1), [0, 0, 1], "the best one is never shut out");
+        assert_eq!(mixed([12.0, 14.0, 15.0], 12), [6, 3, 3]);
+        assert_eq!(mixed([15.0, 14.0, 12.0], 12), [12, 0, 0], "a share is no reservation");
+        assert_eq!(mixed([12.0, 14.0, 15.0], 1), [0, 0, 1], "the best one is never shut out");
     }
 
     #[test]
     fn what_does_not_answer_holds_no_place() {
-        assert_eq!(mixed([0.05, 0.8, 0.9], 12), [0, 9, 3]);
-        assert_eq!(mixed([0.05, 0.05, 0.9], 12), [0, 0, 12]);
+        assert_eq!(mixed([0.0, 14.0, 15.0], 12), [0, 9, 3]);
+        assert_eq!(mixed([0.0, 0.0, 15.0], 12), [0, 0, 12]);
+        assert_eq!(mixed([0.0; 3], 12), [0; 3]);
     }
 
     proptest! {
         #[test]
         fn places_are_filled_in_order(
-            relevance in prop::collection::vec((0.0_f32..1.0, 0_u8..3), 0..40),
+            sums in prop::collection::vec((5.0_f32..20.0, 0_usize..3), 0..20),
             k in 0..20_usize,
         ) {
-            let mut sorts = Sorts::new(k);
-            for (number, (relevance, sort)) in (0..).zip(&relevance) {
-                let kind = [None, Some(FactKind::Asserts), Some(FactKind::Derives)];
-                let kind = kind[usize::from(*sort)];
-                sorts.offer(unit(number, *relevance, kind.is_some()), kind);
+            let mut sorts = Sorts::new(false, k);
+            for (number, (sum, sort)) in (0..).zip(&sums) {
+                let kind = [None, Some(FactKind::Asserts), Some(FactKind::Derives)][*sort];
+                sorts.offer(unit(number, *sum, kind.is_some()), kind);
             }
-            let found = sorts.into_best(LEAST).mixed(k);
-            prop_assert_eq!(found.len(), relevance.len().min(k));
+            let found = sorts.into_best(USUAL - 1).mixed(k);
+            prop_assert_eq!(found.len(), sums.len().min(k));
             prop_assert!(found.is_sorted_by(|a, b| a.score >= b.score));
         }
     }

@@ -79,7 +79,7 @@ pub use find::{Found, Hit, Kind, Search, Source};
 pub use index::Index;
 pub use names::without_names;
 pub use rank::{
-    FEATURES, Features, LEXICAL, NAMES, UNLIKELY, UNLIKELY_WITH_VECTORS, WEIGHTS,
-    WEIGHTS_WITH_VECTORS, blend,
+    CALIBRATION, CALIBRATION_WITH_VECTORS, Calibration, FEATURES, Features, LEXICAL, NAMES,
+    UNLIKELY, UNLIKELY_WITH_VECTORS, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
 };
 pub use unit::{Ask, Ranked, Speaker, Unit};

@@ -65,26 +65,92 @@ pub fn blend(features: &Features, weights: &Features) -> f32 {
     features.iter().zip(weights).map(|(feature, weight)| feature * weight).sum()
 }
 
-/// How likely a unit answers whose features come to `sum`, 0 to 1. Calibrated on the same
-/// questions: each asked of its own conversation, where some units answer, and of another one,
-/// where none does.
-pub(super) fn relevance(sum: f32, with_vectors: bool) -> f32 {
-    let (middle, width) = if with_vectors { WITH_VECTORS } else { WITHOUT };
-    1.0 / (1.0 + ((middle - sum) / width).exp())
+/// From the sum of a unit's features to how likely it answers.
+///
+/// The same sum means less where there is more to choose from, since the best of many is high by
+/// chance, and less where much of the query is found: a question whose words nobody used has low
+/// sums only, its answer's too. Fitted (`... locomo --data DIR --calibrate`) to questions asked of
+/// their own conversation and of another one, of 20 units, 60, 200 or all, and, where there are
+/// vectors, once more with all their telling words made unknown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    /// The sum at which one unit in two answers.
+    middle: f32,
+    width: f32,
 }
 
-/// The sum at which one unit in two answers, and how steeply that changes.
-const WITHOUT: (f32, f32) = (14.3, 1.35);
-const WITH_VECTORS: (f32, f32) = (15.0, 1.35);
+impl Scale {
+    /// In an index of `units`, for a query of which the unit that has the most of it has the share
+    /// `near`.
+    pub(super) fn new(with_vectors: bool, units: usize, near: f32) -> Self {
+        let Calibration { middle, per_e_fold, with_words, width } =
+            if with_vectors { CALIBRATION_WITH_VECTORS } else { CALIBRATION };
+        let units = units.clamp(FITTED_FROM, FITTED_TO) as f32;
+        Self { middle: middle + per_e_fold * units.ln() + with_words * near.min(1.0), width }
+    }
+
+    /// How likely a unit with this sum answers, 0 to 1.
+    pub(super) fn relevance(self, sum: f32) -> f32 {
+        1.0 / (1.0 + ((self.middle - sum) / self.width).exp())
+    }
+}
+
+/// How likely a unit answers whose features come to a sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Calibration {
+    /// The sum at which it is one in two, less the next two.
+    pub middle: f32,
+    /// What that is greater for each 2.72 times as many units.
+    pub per_e_fold: f32,
+    /// What it is greater where all of the query is found close together; see `near` of [`NAMES`].
+    pub with_words: f32,
+    /// How much more makes the odds 2.72 times as good.
+    pub width: f32,
+}
+
+/// Without vectors.
+pub const CALIBRATION: Calibration =
+    Calibration { middle: 10.9, per_e_fold: 0.4, with_words: 1.0, width: 1.6 };
+/// With vectors.
+pub const CALIBRATION_WITH_VECTORS: Calibration =
+    Calibration { middle: 7.6, per_e_fold: 0.8, with_words: 3.0, width: 1.4 };
+
+/// How many units the calibration has seen; fewer or more count as so many.
+const FITTED_FROM: usize = 20;
+const FITTED_TO: usize = 700;
 
 /// Where even the best is less likely to answer than that, nothing is found. Of the questions
-/// whose conversation answers them, one in a thousand finds nothing for that; of those asked of
-/// another conversation one in six.
-pub const UNLIKELY: f32 = 0.005;
+/// whose conversation answers them, at most one in a thousand finds nothing for that; of those
+/// asked of another conversation one in six.
+pub const UNLIKELY: f32 = 0.02;
 
-/// The same with vectors, which find what shares no word with the question: so low that one that
-/// is asked of another conversation finds nothing only where nothing is close either.
-pub const UNLIKELY_WITH_VECTORS: f32 = 0.001;
+/// The same with vectors.
+pub const UNLIKELY_WITH_VECTORS: f32 = 0.01;
 
 /// In fewer units than that, nothing is held unlikely: it isn't known yet what is usual there.
-pub(super) const USUAL: usize = 200;
+pub(super) const USUAL: usize = FITTED_FROM;
+
+/// The place of `near` among the features.
+pub(super) const NEAR: usize = 6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_feature_near_is_where_the_scale_looks_for_it() {
+        assert_eq!(NAMES[NEAR], "near");
+    }
+
+    #[test]
+    fn a_sum_means_less_among_more_units_and_more_where_no_word_is_found() {
+        for with_vectors in [false, true] {
+            let likely = |units, near| Scale::new(with_vectors, units, near).relevance(11.0);
+            assert!(likely(20, 0.5) > likely(200, 0.5));
+            assert!(likely(20, 0.0) > likely(20, 0.5));
+            // Beyond what was seen it stays as it is.
+            assert_eq!(likely(2, 0.5), likely(20, 0.5));
+            assert_eq!(likely(1_000_000, 7.0), likely(5_000, 1.0));
+        }
+    }
+}

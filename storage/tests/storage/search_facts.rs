@@ -245,7 +245,7 @@ fn facts_leave_room_for_messages() {
     let store = open(&RamMedium::new());
     for number in 0..20 {
         note(&store, &format!("Hive {number} has bees."), number);
-        store.accept(&id("a"), "Somebody told me once what hives are for.", at(MAY_8)).unwrap();
+        store.accept(&id("a"), "Somebody told me which hives have bees.", at(MAY_8)).unwrap();
     }
     let found = find(&store, Search::new("Which hives have bees?", 10));
     let facts = found.hits.iter().filter(|hit| hit.kind != Kind::Message).count();
