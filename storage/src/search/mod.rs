@@ -10,16 +10,21 @@
 //!
 //! Some features of each unit ([`NAMES`] says which) are added up by fitted [`WEIGHTS`]. The
 //! logistic function of that sum is its *relevance*: how likely it answers, comparable between
-//! searches and between messages and facts. It is calibrated on questions asked of their own
-//! conversation and of another one; where even the best is unlikely, nothing is found
-//! ([`UNLIKELY`]).
+//! searches and between messages and facts, in stores of any size ([`CALIBRATION`]). It is calibrated
+//! on questions asked of their own conversation and of another one; where even the best is unlikely,
+//! nothing is found ([`UNLIKELY`]).
 //!
 //! Messages are ranked by relevance alone: a verbatim message answers as well when it is old. A
 //! fact's relevance is multiplied by 1.25 times (.6 + .2 recency + .2 importance). So a fact of
 //! middling age and weight ranks as a message of the same relevance does, and what has nothing to
 //! do with the query stays below whatever has, however fresh. A fact stands by itself: it has no
 //! neighbours, is its own session, and counts as no shorter than a usual message. Facts take at
-//! most half of the places as long as messages fill the others.
+//! most half of the places, rounded up, and facts that were inferred a quarter, as long as others
+//! that may answer fill the rest.
+//!
+//! What a hit is linked to is found with it: the message a fact was said in, the facts said in a
+//! message, and facts linked to a fact. It has .3 of that hit's relevance if its own is less, and
+//! says so ([`Hit::through`]).
 //!
 //! What a search leaves out (by session, source, kind or moment) it leaves out before anything is
 //! ranked or cut. Times in a query ("in May 2023", "last week", "two days ago", "before 8 May

@@ -110,21 +110,22 @@ pub struct Calibration {
 
 /// Without vectors.
 pub const CALIBRATION: Calibration =
-    Calibration { middle: 10.9, per_e_fold: 0.4, with_words: 1.0, width: 1.6 };
+    Calibration { middle: 10.75, per_e_fold: 0.4, with_words: 1.1, width: 1.6 };
 /// With vectors.
 pub const CALIBRATION_WITH_VECTORS: Calibration =
-    Calibration { middle: 7.6, per_e_fold: 0.8, with_words: 3.0, width: 1.4 };
+    Calibration { middle: 8.35, per_e_fold: 0.8, with_words: 2.35, width: 1.6 };
 
 /// How many units the calibration has seen; fewer or more count as so many.
 const FITTED_FROM: usize = 20;
 const FITTED_TO: usize = 700;
 
 /// Where even the best is less likely to answer than that, nothing is found. Of the questions
-/// whose conversation answers them, at most one in a thousand finds nothing for that; of those
-/// asked of another conversation one in six.
+/// whose conversation answers them, one in a thousand finds nothing for that; of those asked of
+/// another conversation one in five.
 pub const UNLIKELY: f32 = 0.02;
 
-/// The same with vectors.
+/// The same with vectors: of the questions whose conversation answers them none finds nothing, of
+/// those asked of another one in forty, or one in five where no word of theirs is known there.
 pub const UNLIKELY_WITH_VECTORS: f32 = 0.01;
 
 /// In fewer units than that, nothing is held unlikely: it isn't known yet what is usual there.
