@@ -1,0 +1,240 @@
+//! How likely what was found is an answer.
+//!
+//! Every question is asked of its own conversation and of another one, of so many turns in a row as
+//! [`SIZES`] says (those of its own around its evidence), and, where there are vectors, a second time
+//! with all its telling words made unknown, so that it is found by its meaning alone. Whether one of
+//! the first [`LOOKED_AT`] turns answers is then a logistic function of the sum of its features, the
+//! logarithm of the number of turns, and of how much of the question is found close together.
+
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
+
+use garret_storage::search::{
+    Ask, CALIBRATION, CALIBRATION_WITH_VECTORS, Calibration, Index, NAMES, Speaker, Unit, WEIGHTS,
+    WEIGHTS_WITH_VECTORS, blend,
+};
+
+use super::{History, Question, milliseconds};
+use crate::fit::{Case, logistic};
+use crate::vectors::Vectors;
+
+/// Turns that a question is asked of; all where the conversation has fewer.
+const SIZES: [usize; 4] = [20, 60, 200, 1_000];
+/// The best turns of a question, which the calibration is fitted to.
+const LOOKED_AT: usize = 5;
+/// Likelihoods that it is told of how many questions find anything above them.
+const FLOORS: [f32; 5] = [0.005, 0.01, 0.02, 0.05, 0.1];
+
+/// A question asked of some turns.
+struct Asked<'a> {
+    question: &'a Question,
+    turns: usize,
+    own: bool,
+    /// With its own words.
+    with_words: bool,
+    /// How much of it is found close together.
+    near: f32,
+    /// Sums of the best, the best first, and whether they answer.
+    best: Vec<(f32, bool)>,
+}
+
+impl Asked<'_> {
+    /// What likelihood depends on: the sum, one, the logarithm of the turns, `near`.
+    fn case(&self, sum: f32, answers: bool) -> Case<4> {
+        let known = [sum, 1.0, (self.turns as f32).ln(), self.near];
+        Case { known: known.map(f64::from), happened: answers }
+    }
+}
+
+/// Fits a calibration and prints it beside the one in the code, and what floors let through.
+pub(super) fn run(
+    histories: &HashMap<&str, History<'_>>,
+    questions: &[Question],
+    vectors: Option<&Vectors>,
+) -> Result<(), Box<dyn Error>> {
+    let in_code = if vectors.is_some() { CALIBRATION_WITH_VECTORS } else { CALIBRATION };
+    let ordered: BTreeMap<_, _> = histories.iter().collect();
+    let ordered: Vec<_> = ordered.into_values().collect();
+    let mut asked = Vec::new();
+    for (number, question) in questions.iter().enumerate() {
+        let (own, others): (Vec<_>, Vec<_>) =
+            ordered.iter().copied().partition(|history| is_own(history, question));
+        let other = others.get(number % others.len().max(1)).copied();
+        for history in own.into_iter().chain(other) {
+            for size in SIZES {
+                let some = Part::new(history, question, number, size)?;
+                asked.push(some.ask(question, vectors, true));
+                if vectors.is_some() {
+                    asked.push(some.ask(question, vectors, false));
+                }
+            }
+        }
+    }
+    println!("calibration on {} searches, half of them of another conversation", asked.len());
+    for (name, one) in [("fitted on all", fit(asked.iter())), ("in the code", in_code)] {
+        let Calibration { middle, per_e_fold, with_words, width } = one;
+        println!(
+            "{name:>14}  middle {middle:.2} + {per_e_fold:.2} ln(turns) + {with_words:.2} near, \
+             width {width:.2}"
+        );
+    }
+    report(&asked);
+    Ok(())
+}
+
+fn is_own(history: &History<'_>, question: &Question) -> bool {
+    history.said.first().is_some_and(|turn| turn.conv == question.conv)
+}
+
+/// Turns in a row of a conversation, in an index of their own.
+struct Part<'a> {
+    history: &'a History<'a>,
+    from: usize,
+    index: Index,
+}
+
+impl<'a> Part<'a> {
+    /// About `size` turns, the question's evidence among them if it is their own; `number` decides
+    /// which.
+    fn new(
+        history: &'a History<'_>,
+        question: &Question,
+        number: usize,
+        size: usize,
+    ) -> Result<Self, Box<dyn Error>> {
+        let size = size.min(history.said.len());
+        let last = history.said.len() - size;
+        let evidence =
+            history.said.iter().position(|turn| question.evidence.contains(&turn.dia_id));
+        let from = match evidence.filter(|_| is_own(history, question)) {
+            Some(at) => at.saturating_sub(number * 7 % size.max(1)).min(last),
+            None => number * 131 % (last + 1),
+        };
+        let mut index = Index::default();
+        for (place, turn) in history.said.iter().enumerate().skip(from).take(size) {
+            index.add(&Unit {
+                session: turn.session,
+                turn: place as u64,
+                speaker: Speaker::Named(&turn.speaker),
+                at_ms: Some(milliseconds(&turn.timestamp)?),
+                text: &turn.whole(),
+            });
+        }
+        Ok(Self { history, from, index })
+    }
+
+    fn ask<'q>(
+        &self,
+        question: &'q Question,
+        vectors: Option<&Vectors>,
+        with_words: bool,
+    ) -> Asked<'q> {
+        let texts = self.history.texts.iter().skip(self.from).take(self.index.len());
+        let cosines: Option<Vec<f32>> =
+            vectors.map(|vectors| texts.map(|text| vectors.cosine(&question.text, text)).collect());
+        let text = if with_words { question.question.clone() } else { unknown(question) };
+        let ask = Ask { cosines: cosines.as_deref(), ..Ask::new(&text, LOOKED_AT) };
+        let own = is_own(self.history, question);
+        let weights = if vectors.is_some() { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
+        let (mut near, mut best) = (0.0_f32, Vec::new());
+        self.index.features(&ask, &mut |unit| {
+            let parts = NAMES.iter().zip(unit.parts);
+            let of_unit = parts.filter(|(name, _)| **name == "near").map(|(_, value)| value);
+            near = of_unit.fold(near, f32::max);
+            let turn = self.history.said.get(unit.turn as usize);
+            let answers = turn.is_some_and(|turn| question.evidence.contains(&turn.dia_id));
+            best.push((blend(&unit.parts, weights), own && answers));
+        });
+        best.sort_by(|a, b| b.0.total_cmp(&a.0));
+        best.truncate(LOOKED_AT);
+        Asked { question, turns: self.index.len(), own, with_words, near, best }
+    }
+}
+
+/// A question whose words are in no text, but for common ones and names, which begin with a
+/// capital.
+fn unknown(question: &Question) -> String {
+    let words = question.question.split(' ').enumerate().map(|(at, word)| {
+        let name = at > 0 && word.starts_with(char::is_uppercase);
+        let short = word.chars().filter(|c| c.is_alphabetic()).count() < 4;
+        let asks =
+            at == 0 || ["when", "does", "many", "long", "with", "from", "have"].contains(&word);
+        if name || short || asks { word.to_owned() } else { format!("zq{word}") }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn fit<'a>(asked: impl Iterator<Item = &'a Asked<'a>>) -> Calibration {
+    let cases: Vec<_> = asked
+        .flat_map(|one| one.best.iter().map(|(sum, answers)| one.case(*sum, *answers)))
+        .collect();
+    let [sum, one, turns, near] = logistic(&cases);
+    let part = |weight: f64| (-weight / sum) as f32;
+    Calibration {
+        middle: part(one),
+        per_e_fold: part(turns),
+        with_words: part(near),
+        width: (1.0 / sum) as f32,
+    }
+}
+
+/// How likely, by a calibration that was fitted on the other conversations, the best turn is.
+fn report(asked: &[Asked<'_>]) {
+    let mut fitted: HashMap<&str, Calibration> = HashMap::new();
+    for one in asked {
+        let held_out = one.question.conv.as_str();
+        fitted
+            .entry(held_out)
+            .or_insert_with(|| fit(asked.iter().filter(|one| one.question.conv != held_out)));
+    }
+    let likely = |one: &Asked<'_>| {
+        let best = one.best.first().map_or(f32::NEG_INFINITY, |(sum, _)| *sum);
+        let Some(by) = fitted.get(one.question.conv.as_str()) else { return 0.0 };
+        let middle = by.middle + by.per_e_fold * (one.turns as f32).ln() + by.with_words * one.near;
+        1.0 / (1.0 + ((middle - best) / by.width).exp())
+    };
+    let floors = FLOORS.map(|floor| format!("{floor:>6}")).join(" ");
+    println!("  share of questions whose best turn is at least so likely {floors}");
+    for (from, size) in [0].into_iter().chain(SIZES).zip(SIZES) {
+        for with_words in [true, false] {
+            let some = asked.iter().filter(|one| {
+                one.turns > from && one.turns <= size && one.with_words == with_words
+            });
+            let some: Vec<_> = some.map(|one| (one, likely(one))).collect();
+            let of = |what: &str, which: &dyn Fn(&Asked<'_>) -> bool| {
+                let some: Vec<f32> =
+                    some.iter().filter(|(one, _)| which(one)).map(|(_, likely)| *likely).collect();
+                let above = |floor: f32| some.iter().filter(|likely| **likely >= floor).count();
+                let shares =
+                    FLOORS.map(|floor| format!("{:>6.3}", above(floor) as f64 / some.len() as f64));
+                let words = if with_words { "own words" } else { "others" };
+                println!("  {size:>5} turns, {words:<9} {what:<36} {}", shares.join(" "));
+            };
+            if some.is_empty() {
+                continue;
+            }
+            let answered = |one: &Asked<'_>| one.best.first().is_some_and(|(_, answers)| *answers);
+            of("own conversation, the best answers", &answered);
+            of("own conversation, all", &|one| one.own);
+            of("another conversation", &|one| !one.own);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_without_its_words_keeps_what_it_asks_for_and_whom_it_names() {
+        let question = Question {
+            conv: String::new(),
+            id: String::new(),
+            question: "When did Ada harvest the honey?".to_owned(),
+            evidence: Vec::new(),
+            text: String::new(),
+            cosines: None,
+        };
+        assert_eq!(unknown(&question), "When did Ada zqharvest the zqhoney?");
+    }
+}
