@@ -25,6 +25,7 @@ mod resume;
 mod slot;
 mod tracked;
 mod turn;
+mod uses;
 mod volatile;
 
 use std::sync::Arc;
@@ -46,6 +47,7 @@ use crate::receipt::StoredReceipt;
 use history::Counts;
 use mind::Mind;
 use slot::Instructions;
+use uses::Uses;
 
 pub use compact::{Compaction, When};
 pub use idle::Idled;
@@ -107,6 +109,8 @@ pub struct Agent<M, E> {
     /// What is decided about companions in the session of the newest turn.
     mind: Option<Mind>,
     kept: Option<resume::Kept>,
+    /// Facts that were recalled.
+    used: Uses,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -129,9 +133,10 @@ where
         };
         let tokens = vec![Token(0); budget.n_ctx as usize];
         let (counts, system) = (Counts::default(), Instructions::default());
+        let used = Uses::new(Arc::clone(&parts.store));
         let (settled, mind, kept) = (None, None, None);
         let mut agent =
-            Self { parts, options, budget, system, counts, tokens, settled, mind, kept };
+            Self { parts, options, budget, system, counts, tokens, settled, mind, kept, used };
         agent.rehearse()?;
         Ok(agent)
     }
