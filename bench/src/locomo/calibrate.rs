@@ -1,10 +1,11 @@
 //! How likely what was found is an answer.
 //!
 //! Every question is asked of its own conversation and of another one, of so many turns in a row as
-//! [`SIZES`] says (those of its own around its evidence), and, where there are vectors, a second time
-//! with all its telling words made unknown, so that it is found by its meaning alone. Whether one of
-//! the first [`LOOKED_AT`] turns answers is then a logistic function of the sum of its features, the
-//! logarithm of the number of turns, and of how much of the question is found close together.
+//! [`SIZES`] says (those of its own around its evidence): as it is, with names that nobody there has
+//! and, where there are vectors, with all its telling words made unknown, so that it is found by its
+//! meaning alone. Whether one of the first [`LOOKED_AT`] turns answers is then a logistic function of
+//! the sum of its features, the logarithm of the number of turns, how much of the question is found
+//! close together, and whether it names a speaker.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -22,26 +23,40 @@ use crate::vectors::Vectors;
 const SIZES: [usize; 4] = [20, 60, 200, 1_000];
 /// The best turns of a question, which the calibration is fitted to.
 const LOOKED_AT: usize = 5;
+const KNOWN: [Known; 4] = [
+    Known { words: true, names: true },
+    Known { words: true, names: false },
+    Known { words: false, names: true },
+    Known { words: false, names: false },
+];
 /// Likelihoods that it is told of how many questions find anything above them.
 const FLOORS: [f32; 5] = [0.005, 0.01, 0.02, 0.05, 0.1];
+
+/// What of a question is left as it is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Known {
+    words: bool,
+    names: bool,
+}
 
 /// A question asked of some turns.
 struct Asked<'a> {
     question: &'a Question,
     turns: usize,
     own: bool,
-    /// With its own words.
-    with_words: bool,
+    known: Known,
     /// How much of it is found close together.
     near: f32,
+    /// Whether it names a speaker.
+    speaker: f32,
     /// Sums of the best, the best first, and whether they answer.
     best: Vec<(f32, bool)>,
 }
 
 impl Asked<'_> {
-    /// What likelihood depends on: the sum, one, the logarithm of the turns, `near`.
-    fn case(&self, sum: f32, answers: bool) -> Case<4> {
-        let known = [sum, 1.0, (self.turns as f32).ln(), self.near];
+    /// What likelihood depends on: the sum, one, the logarithm of the turns, `near`, `speaker`.
+    fn case(&self, sum: f32, answers: bool) -> Case<5> {
+        let known = [sum, 1.0, (self.turns as f32).ln(), self.near, self.speaker];
         Case { known: known.map(f64::from), happened: answers }
     }
 }
@@ -63,19 +78,18 @@ pub(super) fn run(
         for history in own.into_iter().chain(other) {
             for size in SIZES {
                 let some = Part::new(history, question, number, size)?;
-                asked.push(some.ask(question, vectors, true));
-                if vectors.is_some() {
-                    asked.push(some.ask(question, vectors, false));
+                for known in KNOWN.into_iter().filter(|known| known.words || vectors.is_some()) {
+                    asked.push(some.ask(question, vectors, known));
                 }
             }
         }
     }
     println!("calibration on {} searches, half of them of another conversation", asked.len());
     for (name, one) in [("fitted on all", fit(asked.iter())), ("in the code", in_code)] {
-        let Calibration { middle, per_e_fold, with_words, width } = one;
+        let Calibration { middle, per_e_fold, with_words, with_speaker, width } = one;
         println!(
-            "{name:>14}  middle {middle:.2} + {per_e_fold:.2} ln(turns) + {with_words:.2} near, \
-             width {width:.2}"
+            "{name:>14}  middle {middle:.2} + {per_e_fold:.2} ln(turns) + {with_words:.2} near + \
+             {with_speaker:.2} speaker, width {width:.2}"
         );
     }
     report(&asked);
@@ -127,39 +141,43 @@ impl<'a> Part<'a> {
         &self,
         question: &'q Question,
         vectors: Option<&Vectors>,
-        with_words: bool,
+        known: Known,
     ) -> Asked<'q> {
         let texts = self.history.texts.iter().skip(self.from).take(self.index.len());
         let cosines: Option<Vec<f32>> =
             vectors.map(|vectors| texts.map(|text| vectors.cosine(&question.text, text)).collect());
-        let text = if with_words { question.question.clone() } else { unknown(question) };
+        let text = left(&question.question, known);
         let ask = Ask { cosines: cosines.as_deref(), ..Ask::new(&text, LOOKED_AT) };
         let own = is_own(self.history, question);
         let weights = if vectors.is_some() { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
-        let (mut near, mut best) = (0.0_f32, Vec::new());
+        let (mut near, mut speaker, mut best) = (0.0_f32, 0.0_f32, Vec::new());
         self.index.features(&ask, &mut |unit| {
-            let parts = NAMES.iter().zip(unit.parts);
-            let of_unit = parts.filter(|(name, _)| **name == "near").map(|(_, value)| value);
-            near = of_unit.fold(near, f32::max);
+            for (name, value) in NAMES.iter().zip(unit.parts) {
+                match *name {
+                    "near" => near = near.max(value),
+                    "speaker" => speaker = speaker.max(value),
+                    _ => {}
+                }
+            }
             let turn = self.history.said.get(unit.turn as usize);
             let answers = turn.is_some_and(|turn| question.evidence.contains(&turn.dia_id));
             best.push((blend(&unit.parts, weights), own && answers));
         });
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(LOOKED_AT);
-        Asked { question, turns: self.index.len(), own, with_words, near, best }
+        Asked { question, turns: self.index.len(), own, known, near, speaker, best }
     }
 }
 
-/// A question whose words are in no text, but for common ones and names, which begin with a
-/// capital.
-fn unknown(question: &Question) -> String {
-    let words = question.question.split(' ').enumerate().map(|(at, word)| {
+/// A question whose telling words, or names, which begin with a capital, are in no text.
+fn left(question: &str, known: Known) -> String {
+    let words = question.split(' ').enumerate().map(|(at, word)| {
         let name = at > 0 && word.starts_with(char::is_uppercase);
         let short = word.chars().filter(|c| c.is_alphabetic()).count() < 4;
         let asks =
             at == 0 || ["when", "does", "many", "long", "with", "from", "have"].contains(&word);
-        if name || short || asks { word.to_owned() } else { format!("zq{word}") }
+        let kept = if name { known.names } else { known.words || short || asks };
+        if kept { word.to_owned() } else { format!("zq{}", word.to_lowercase()) }
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -168,12 +186,13 @@ fn fit<'a>(asked: impl Iterator<Item = &'a Asked<'a>>) -> Calibration {
     let cases: Vec<_> = asked
         .flat_map(|one| one.best.iter().map(|(sum, answers)| one.case(*sum, *answers)))
         .collect();
-    let [sum, one, turns, near] = logistic(&cases);
+    let [sum, one, turns, near, speaker] = logistic(&cases);
     let part = |weight: f64| (-weight / sum) as f32;
     Calibration {
         middle: part(one),
         per_e_fold: part(turns),
         with_words: part(near),
+        with_speaker: part(speaker),
         width: (1.0 / sum) as f32,
     }
 }
@@ -196,10 +215,10 @@ fn report(asked: &[Asked<'_>]) {
     let floors = FLOORS.map(|floor| format!("{floor:>6}")).join(" ");
     println!("  share of questions whose best turn is at least so likely {floors}");
     for (from, size) in [0].into_iter().chain(SIZES).zip(SIZES) {
-        for with_words in [true, false] {
-            let some = asked.iter().filter(|one| {
-                one.turns > from && one.turns <= size && one.with_words == with_words
-            });
+        for known in KNOWN {
+            let some = asked
+                .iter()
+                .filter(|one| one.turns > from && one.turns <= size && one.known == known);
             let some: Vec<_> = some.map(|one| (one, likely(one))).collect();
             let of = |what: &str, which: &dyn Fn(&Asked<'_>) -> bool| {
                 let some: Vec<f32> =
@@ -207,8 +226,13 @@ fn report(asked: &[Asked<'_>]) {
                 let above = |floor: f32| some.iter().filter(|likely| **likely >= floor).count();
                 let shares =
                     FLOORS.map(|floor| format!("{:>6.3}", above(floor) as f64 / some.len() as f64));
-                let words = if with_words { "own words" } else { "others" };
-                println!("  {size:>5} turns, {words:<9} {what:<36} {}", shares.join(" "));
+                let known = match (known.words, known.names) {
+                    (true, true) => "as it is",
+                    (true, false) => "no names",
+                    (false, true) => "no words",
+                    (false, false) => "neither",
+                };
+                println!("  {size:>5} turns, {known:<9} {what:<36} {}", shares.join(" "));
             };
             if some.is_empty() {
                 continue;
@@ -227,14 +251,10 @@ mod tests {
 
     #[test]
     fn a_question_without_its_words_keeps_what_it_asks_for_and_whom_it_names() {
-        let question = Question {
-            conv: String::new(),
-            id: String::new(),
-            question: "When did Ada harvest the honey?".to_owned(),
-            evidence: Vec::new(),
-            text: String::new(),
-            cosines: None,
-        };
-        assert_eq!(unknown(&question), "When did Ada zqharvest the zqhoney?");
+        let question = "When did Ada harvest the honey?";
+        let left = |words, names| left(question, Known { words, names });
+        assert_eq!(left(true, true), question);
+        assert_eq!(left(false, true), "When did Ada zqharvest the zqhoney?");
+        assert_eq!(left(true, false), "When did zqada harvest the honey?");
     }
 }

@@ -5,8 +5,9 @@
 //! [`FACTS`], and those that were inferred one in [`INFERRED`], rounded up; more only where there
 //! is nothing likely to answer for the other places.
 
-use super::rank::WEIGHTS_WITH_VECTORS;
-use super::rank::{NEAR, Scale, UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL, WEIGHTS, blend};
+use super::rank::{
+    Features, Scale, UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
+};
 use super::top::Top;
 use super::unit::Ranked;
 use crate::facts::FactKind;
@@ -24,8 +25,8 @@ pub(super) struct Sorts {
     /// By the sum of their features.
     messages: Top<Ranked>,
     facts: Vec<(Ranked, FactKind)>,
-    /// How much of the query stands near the unit that has the most of it.
-    near: f32,
+    /// The greatest of each feature.
+    most: Features,
 }
 
 /// The best of each sort, the best first.
@@ -41,12 +42,18 @@ pub(super) struct Best {
 impl Sorts {
     /// Room for `k` of each.
     pub(super) fn new(with_vectors: bool, k: usize) -> Self {
-        Self { with_vectors, k, messages: Top::new(k), facts: Vec::new(), near: 0.0 }
+        Self {
+            with_vectors,
+            k,
+            messages: Top::new(k),
+            facts: Vec::new(),
+            most: Features::default(),
+        }
     }
 
     /// Takes a message, or a fact of this kind, with its features.
     pub(super) fn offer(&mut self, mut unit: Ranked, kind: Option<FactKind>) {
-        self.near = self.near.max(unit.parts[NEAR]);
+        self.most.iter_mut().zip(unit.parts).for_each(|(most, part)| *most = most.max(part));
         let weights = if self.with_vectors { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
         unit.score = blend(&unit.parts, weights);
         unit.parts.iter_mut().zip(weights).for_each(|(part, weight)| *part *= weight);
@@ -58,7 +65,7 @@ impl Sorts {
 
     /// The best, out of `units`; none where even they are unlikely to answer.
     pub(super) fn into_best(self, units: usize) -> Best {
-        let scale = Scale::new(self.with_vectors, units, self.near);
+        let scale = Scale::new(self.with_vectors, units, &self.most);
         let scored = |mut unit: Ranked| {
             unit.relevance = scale.relevance(unit.score);
             unit.scored();
@@ -117,7 +124,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::search::Features;
 
     /// A unit whose features sum up to this without vectors.
     fn unit(number: u64, sum: f32, fact: bool) -> Ranked {

@@ -68,10 +68,11 @@ pub fn blend(features: &Features, weights: &Features) -> f32 {
 /// From the sum of a unit's features to how likely it answers.
 ///
 /// The same sum means less where there is more to choose from, since the best of many is high by
-/// chance, and less where much of the query is found: a question whose words nobody used has low
-/// sums only, its answer's too. Fitted (`... locomo --data DIR --calibrate`) to questions asked of
-/// their own conversation and of another one, of 20 units, 60, 200 or all, and, where there are
-/// vectors, once more with all their telling words made unknown.
+/// chance, and less where much of the query is found, or a speaker is named: a question whose words
+/// nobody used has low sums only, its answer's too. Fitted (`... locomo --data DIR --calibrate`) to
+/// questions asked of their own conversation and of another one, of 20 units, 60, 200 or all, with
+/// and without the names in them and, where there are vectors, with all their telling words made
+/// unknown as well.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     /// The sum at which one unit in two answers.
@@ -80,13 +81,13 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// In an index of `units`, for a query of which the unit that has the most of it has the share
-    /// `near`.
-    pub(super) fn new(with_vectors: bool, units: usize, near: f32) -> Self {
-        let Calibration { middle, per_e_fold, with_words, width } =
-            if with_vectors { CALIBRATION_WITH_VECTORS } else { CALIBRATION };
+    /// In an index of `units`, for a query whose features are nowhere greater than `most`.
+    pub(super) fn new(with_vectors: bool, units: usize, most: &Features) -> Self {
+        let by = if with_vectors { CALIBRATION_WITH_VECTORS } else { CALIBRATION };
         let units = units.clamp(FITTED_FROM, FITTED_TO) as f32;
-        Self { middle: middle + per_e_fold * units.ln() + with_words * near.min(1.0), width }
+        let words = by.with_words * most[NEAR].min(1.0);
+        let speaker = by.with_speaker * most[SPEAKER];
+        Self { middle: by.middle + by.per_e_fold * units.ln() + words + speaker, width: by.width }
     }
 
     /// How likely a unit with this sum answers, 0 to 1.
@@ -98,22 +99,24 @@ impl Scale {
 /// How likely a unit answers whose features come to a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
-    /// The sum at which it is one in two, less the next two.
+    /// The sum at which it is one in two, less the next three.
     pub middle: f32,
     /// What that is greater for each 2.72 times as many units.
     pub per_e_fold: f32,
     /// What it is greater where all of the query is found close together; see `near` of [`NAMES`].
     pub with_words: f32,
+    /// What it is greater where the query names one who speaks.
+    pub with_speaker: f32,
     /// How much more makes the odds 2.72 times as good.
     pub width: f32,
 }
 
 /// Without vectors.
 pub const CALIBRATION: Calibration =
-    Calibration { middle: 10.75, per_e_fold: 0.4, with_words: 1.1, width: 1.6 };
+    Calibration { middle: 9.45, per_e_fold: 0.4, with_words: 0.5, with_speaker: 1.25, width: 1.5 };
 /// With vectors.
 pub const CALIBRATION_WITH_VECTORS: Calibration =
-    Calibration { middle: 8.35, per_e_fold: 0.8, with_words: 2.35, width: 1.6 };
+    Calibration { middle: 7.05, per_e_fold: 0.8, with_words: 2.7, with_speaker: 0.7, width: 1.6 };
 
 /// How many units the calibration has seen; fewer or more count as so many.
 const FITTED_FROM: usize = 20;
@@ -131,27 +134,33 @@ pub const UNLIKELY_WITH_VECTORS: f32 = 0.01;
 /// In fewer units than that, nothing is held unlikely: it isn't known yet what is usual there.
 pub(super) const USUAL: usize = FITTED_FROM;
 
-/// The place of `near` among the features.
-pub(super) const NEAR: usize = 6;
+/// The places of `near` and `speaker` among the features.
+const NEAR: usize = 6;
+const SPEAKER: usize = 11;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_feature_near_is_where_the_scale_looks_for_it() {
-        assert_eq!(NAMES[NEAR], "near");
+    fn features_are_where_the_scale_looks_for_them() {
+        assert_eq!((NAMES[NEAR], NAMES[SPEAKER]), ("near", "speaker"));
     }
 
     #[test]
     fn a_sum_means_less_among_more_units_and_more_where_no_word_is_found() {
         for with_vectors in [false, true] {
-            let likely = |units, near| Scale::new(with_vectors, units, near).relevance(11.0);
-            assert!(likely(20, 0.5) > likely(200, 0.5));
-            assert!(likely(20, 0.0) > likely(20, 0.5));
+            let likely = |units, near, speaker| {
+                let mut most = Features::default();
+                (most[NEAR], most[SPEAKER]) = (near, speaker);
+                Scale::new(with_vectors, units, &most).relevance(11.0)
+            };
+            assert!(likely(20, 0.5, 0.0) > likely(200, 0.5, 0.0));
+            assert!(likely(20, 0.0, 0.0) > likely(20, 0.5, 0.0));
+            assert!(likely(20, 0.5, 0.0) > likely(20, 0.5, 1.0));
             // Beyond what was seen it stays as it is.
-            assert_eq!(likely(2, 0.5), likely(20, 0.5));
-            assert_eq!(likely(1_000_000, 7.0), likely(5_000, 1.0));
+            assert_eq!(likely(2, 0.5, 0.0), likely(20, 0.5, 0.0));
+            assert_eq!(likely(1_000_000, 7.0, 0.0), likely(5_000, 1.0, 0.0));
         }
     }
 }

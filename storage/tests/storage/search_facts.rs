@@ -244,10 +244,10 @@ fn what_is_embedded_has_no_names_of_speakers() {
 fn facts_leave_room_for_messages() {
     let store = open(&RamMedium::new());
     for number in 0..20 {
-        note(&store, &format!("Hive {number} has honey bees."), number);
-        store.accept(&id("a"), "Somebody told me which hives have bees.", at(MAY_8)).unwrap();
+        note(&store, &format!("Hive {number} has bees."), number);
+        store.accept(&id("a"), "Hives have bees.", at(MAY_8)).unwrap();
     }
-    let found = find(&store, Search::new("Which hives have honey bees?", 10));
+    let found = find(&store, Search::new("Which hives have bees?", 10));
     let facts = found.hits.iter().filter(|hit| hit.kind != Kind::Message).count();
     assert_eq!((found.hits.len(), facts), (10, 5));
     let only = find(

@@ -105,6 +105,9 @@ struct Listed<'a> {
     turn: Option<u64>,
     valid_at: Option<String>,
     valid_to: Option<String>,
+    /// The hit that this one is linked to, where it is found for that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    through: Option<&'a str>,
     parts: BTreeMap<&'static str, f64>,
 }
 
@@ -126,6 +129,7 @@ impl<'a> From<&'a Hit> for Listed<'a> {
             turn: hit.turn,
             valid_at: hit.at_ms.map(when),
             valid_to: hit.valid_to.map(when),
+            through: hit.through.as_deref(),
             parts: parts(hit).chain(factors(hit)).collect(),
         }
     }
@@ -153,6 +157,9 @@ fn for_people(hit: &Hit, number: usize, explain: bool) -> String {
         let factors: Vec<_> =
             factors(hit).map(|(name, factor)| format!("{name} {factor:.2}")).collect();
         lines.push_str(&format!("\n   : {}", factors.join(", ")));
+        if let Some(through) = &hit.through {
+            lines.push_str(&format!(", linked to {through}"));
+        }
     }
     lines
 }
