@@ -122,13 +122,13 @@ pub const CALIBRATION_WITH_VECTORS: Calibration =
 const FITTED_FROM: usize = 20;
 const FITTED_TO: usize = 700;
 
-/// Where even the best is less likely to answer than that, nothing is found. Of the questions
-/// whose conversation answers them, one in a thousand finds nothing for that; of those asked of
-/// another conversation one in five.
+/// Where even the best is less likely to answer than that, nothing is found: no question whose
+/// conversation answers it and that shares a word with it, and one in twenty to one in four of those
+/// asked of another conversation.
 pub const UNLIKELY: f32 = 0.02;
 
-/// The same with vectors: of the questions whose conversation answers them none finds nothing, of
-/// those asked of another one in forty, or one in five where no word of theirs is known there.
+/// The same with vectors, which find what shares no word with a question: that is always the less
+/// likely the less it means, but rarely as little as that.
 pub const UNLIKELY_WITH_VECTORS: f32 = 0.01;
 
 /// In fewer units than that, nothing is held unlikely: it isn't known yet what is usual there.
