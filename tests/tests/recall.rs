@@ -171,7 +171,7 @@ fn recalled_facts_count_as_used_once_there_is_time() {
     let model = ScriptedModel::new(8_192, []);
     let store = Arc::new(Store::on_medium("test", Box::new(RamMedium::new())).unwrap());
     let mut agent = agent_of(&model, None, Arc::clone(&store));
-    let at = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
+    let at = WallTime { unix_ms: 1_799_900_000_000, confidence: Confidence::Good };
     let fact = |text| NewFact { text, ..NewFact::default() };
     let [bees, lamp] = ["The bees live behind the shed.", "The lamp is green."]
         .map(|text| store.add_fact(&fact(text), at).unwrap().id);

@@ -23,7 +23,7 @@ use proptest::prelude::*;
 
 type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
-const AT: WallTime = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
+const AT: WallTime = WallTime { unix_ms: 1_799_000_000_000, confidence: Confidence::Good };
 
 fn options() -> Options {
     Options { system_prompt: "Be kind.".into(), show_time: true, ..Options::default() }

@@ -109,11 +109,12 @@ impl<'a> Recall<'a> {
     /// That nothing can be found is no reason not to answer.
     fn search(&self, from: TurnSeq) -> Vec<Hit> {
         let shown = usize::try_from(self.asking.turn.saturating_sub(from)).unwrap_or(usize::MAX);
-        // Two messages a turn that may be found and is shown already, and this very message.
-        let most = shown.saturating_mul(2).saturating_add(MOST + 1);
-        let Asking { text, now, .. } = self.asking;
+        // Two messages a turn that may be found and is shown already.
+        let most = shown.saturating_mul(2).saturating_add(MOST);
+        let Asking { session, turn, text, now, .. } = self.asking;
         let vector = self.embedder.and_then(|embedder| embed::query(self.store, embedder, text));
-        let search = Search { now, vector: vector.as_deref(), ..Search::new(text, most) };
+        let (vector, except) = (vector.as_deref(), Some((session, turn)));
+        let search = Search { now, vector, except, ..Search::new(text, most) };
         match self.store.find(&search) {
             Ok(found) => presence::sift(self.store, found.hits, now).unwrap_or_else(|error| {
                 tracing::warn!(%error, "nothing is remembered: a fact can't be read");

@@ -17,6 +17,8 @@ pub(super) struct Filter {
     pub(super) as_of: Option<i64>,
     /// Facts that were replaced, too.
     pub(super) replaced: bool,
+    /// Not in this turn of this session.
+    pub(super) except: Option<(u64, u64)>,
 }
 
 impl Filter {
@@ -26,7 +28,7 @@ impl Filter {
         !self.speakers.is_empty()
     }
 
-    /// Whether every unit passes but facts that were replaced.
+    /// Whether every unit passes but facts that were replaced and the one turn.
     pub(super) fn is_open(&self) -> bool {
         self.session.is_none()
             && self.speakers.is_empty()
@@ -51,8 +53,17 @@ impl Filter {
             (None, None) => true,
         };
         in_time
+            && !self.is_excepted(index, unit)
             && (self.session.is_none() || session == self.session)
             && (self.speakers.is_empty() || self.speakers.contains(&unit.speaker))
             && (self.kinds.is_empty() || self.kinds.contains(&kind))
+    }
+
+    /// Whether it is of the one turn that isn't looked at.
+    pub(super) fn is_excepted(&self, index: &Index, unit: &Entry) -> bool {
+        let of_turn = |(session, turn)| {
+            unit.turn == turn && index.session_of(unit).is_some_and(|number| number == session)
+        };
+        self.except.is_some_and(of_turn)
     }
 }

@@ -56,6 +56,9 @@ pub struct Search<'a> {
     /// The vector that the store's embedder makes of the query, without the names of those who
     /// speak ([`Store::without_names`]).
     pub vector: Option<&'a [f32]>,
+    /// What isn't found and has no say in what is usual: the turn that asks, where that is stored
+    /// already.
+    pub except: Option<(&'a SessionId, TurnSeq)>,
 }
 
 impl<'a> Search<'a> {
@@ -71,6 +74,7 @@ impl<'a> Search<'a> {
             replaced: false,
             now: None,
             vector: None,
+            except: None,
         }
     }
 }
@@ -201,14 +205,16 @@ impl Store {
     }
 
     fn try_find(&self, search: &Search<'_>, session: Option<u64>) -> Result<Found, ReadError> {
+        let except = search.except.and_then(|(id, turn)| Some((self.number_of(id).ok()?, turn)));
         self.derived.with(
             |at_once| self.snapshot_with(at_once),
             |kept, transaction| {
                 let index = &kept.index;
                 let query = index.query(search.query, search.now);
-                let Some(filter) = filter(index, search, session) else {
+                let Some(mut filter) = filter(index, search, session) else {
                     return Ok(Found { hits: Vec::new(), searched: 0 });
                 };
+                filter.except = except;
                 let ranked = contain(|| self.rank(transaction, index, &query, &filter, search))?;
                 let searched = index.count(&filter);
                 let hits = ranked.iter().map(|one| hit(transaction, kept, one, &query));

@@ -90,6 +90,15 @@ impl Scratch {
         Scores { sessions, weights }
     }
 
+    /// Takes from some documents what they have of the query, so that it counts for no neighbour.
+    pub(super) fn disregard(&mut self, which: impl Fn(u32) -> bool) {
+        for document in self.touched.iter().filter(|document| which(**document)) {
+            if let Some(cell) = self.cells.get_mut(*document as usize) {
+                *cell = Cell::default();
+            }
+        }
+    }
+
     fn add(&mut self, document: u32, bit: u32, gain: f32) {
         let Some(cell) = self.cells.get_mut(document as usize) else { return };
         if cell.score == 0.0 {

@@ -244,8 +244,11 @@ fn what_is_embedded_has_no_names_of_speakers() {
 fn facts_leave_room_for_messages() {
     let store = open(&RamMedium::new());
     for number in 0..20 {
-        note(&store, &format!("Hive {number} has bees."), number);
-        store.accept(&id("a"), "Hives have bees.", at(MAY_8)).unwrap();
+        let text = &*format!("Hive {number} has bees.");
+        let fact = NewFact { text, salience: Some(10.0), ..NewFact::default() };
+        store.add_fact(&fact, at(MAY_8)).unwrap();
+        let session = id(&format!("day-{number}"));
+        store.accept(&session, "Do hives have bees?", at(MAY_8)).unwrap();
     }
     let found = find(&store, Search::new("Which hives have bees?", 10));
     let facts = found.hits.iter().filter(|hit| hit.kind != Kind::Message).count();
@@ -255,6 +258,24 @@ fn facts_leave_room_for_messages() {
         Search { kinds: &[Kind::Fact(FactKind::Asserts)], ..Search::new("hives", 10) },
     );
     assert_eq!(only.hits.len(), 10);
+}
+
+/// A question that is stored already says nothing about its answer, and doesn't make it look worse.
+#[test]
+fn the_turn_that_asks_has_no_say() {
+    let store = open(&RamMedium::new());
+    let session = id("a");
+    for text in ["The bees live behind the shed.", "It rained.", "We had soup."] {
+        store.accept(&session, text, at(MAY_8)).unwrap();
+    }
+    let asked = Search::new("Where do the bees live?", 5);
+    let before = find(&store, asked);
+    assert_eq!(ids(&before), ["a/1/user"]);
+    let turn = store.accept(&session, asked.query, at(MAY_8)).unwrap();
+    let after = find(&store, Search { except: Some((&session, turn)), ..asked });
+    assert_eq!(ids(&after), ids(&before));
+    assert!(after.hits[0].relevance >= before.hits[0].relevance * 0.99, "{after:?}");
+    assert!(ids(&find(&store, asked)).contains(&"a/4/user"));
 }
 
 /// Where there is enough to know what is usual, a question about something else finds nothing.
