@@ -25,7 +25,6 @@ mod resume;
 mod slot;
 mod tracked;
 mod turn;
-mod uses;
 mod volatile;
 
 use std::sync::Arc;
@@ -47,7 +46,6 @@ use crate::receipt::StoredReceipt;
 use history::Counts;
 use mind::Mind;
 use slot::Instructions;
-use uses::Uses;
 
 pub use compact::{Compaction, When};
 pub use idle::Idled;
@@ -109,8 +107,6 @@ pub struct Agent<M, E> {
     /// What is decided about companions in the session of the newest turn.
     mind: Option<Mind>,
     kept: Option<resume::Kept>,
-    /// Facts that were recalled.
-    used: Uses,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -133,10 +129,9 @@ where
         };
         let tokens = vec![Token(0); budget.n_ctx as usize];
         let (counts, system) = (Counts::default(), Instructions::default());
-        let used = Uses::new(Arc::clone(&parts.store));
         let (settled, mind, kept) = (None, None, None);
         let mut agent =
-            Self { parts, options, budget, system, counts, tokens, settled, mind, kept, used };
+            Self { parts, options, budget, system, counts, tokens, settled, mind, kept };
         agent.rehearse()?;
         Ok(agent)
     }

@@ -16,7 +16,7 @@ use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::RamMedium;
-use garret_storage::{NewFact, NewReply, Store, StoredFinish};
+use garret_storage::{NewReply, Store, StoredFinish};
 use garret_tests::bytes::{self, ByteEncoder};
 use garret_tests::program::{Place, feed, only, succeeded};
 use garret_tests::scripted::ScriptedModel;
@@ -35,14 +35,10 @@ fn agent(
     for (session, user, reply) in said {
         say_before(&store, session, user, reply);
     }
-    agent_of(model, memory_tokens, Arc::new(store))
-}
-
-fn agent_of(model: &ScriptedModel, memory_tokens: Option<u32>, store: Arc<Store>) -> TestAgent {
     let parts = Parts {
         model: model.clone(),
         encoder: ByteEncoder,
-        store,
+        store: Arc::new(store),
         embedder: None,
         clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
         entropy: Arc::new(SeededEntropy::new(1)),
@@ -162,32 +158,6 @@ fn memory_can_be_turned_off_and_is_refused_when_it_takes_the_window() {
         .unwrap();
     let complaint = garret_tests::program::failed(&refused, 1);
     assert!(complaint.contains("at most 512 (--memory-tokens)"), "{complaint}");
-}
-
-/// Facts that a reply was given with count as used, which is written in idle time, when the agent
-/// ends, or when many wait.
-#[test]
-fn recalled_facts_count_as_used_once_there_is_time() {
-    let model = ScriptedModel::new(8_192, []);
-    let store = Arc::new(Store::on_medium("test", Box::new(RamMedium::new())).unwrap());
-    let mut agent = agent_of(&model, None, Arc::clone(&store));
-    let at = WallTime { unix_ms: 1_799_900_000_000, confidence: Confidence::Good };
-    let fact = |text| NewFact { text, ..NewFact::default() };
-    let [bees, lamp] = ["The bees live behind the shed.", "The lamp is green."]
-        .map(|text| store.add_fact(&fact(text), at).unwrap().id);
-    for _ in 0..2 {
-        let outcome = say(&mut agent, "Where do the bees live?");
-        assert_eq!(outcome.memory, [bees.to_string()]);
-    }
-    assert_eq!(store.usage(bees).unwrap().count, 0, "nothing is written for a reply");
-    idle(&mut agent);
-    let usage = store.usage(bees).unwrap();
-    assert_eq!((usage.count, usage.last_ms), (2, Some(1_800_000_000_000)));
-    assert_eq!(store.usage(lamp).unwrap().count, 0);
-    say(&mut agent, "What colour is the lamp?");
-    drop(agent);
-    assert_eq!(store.usage(lamp).unwrap().count, 1);
-    assert_eq!(store.usage(bees).unwrap().count, 2, "no use counts twice");
 }
 
 /// Turns of this conversation that left the window are found again.

@@ -23,7 +23,7 @@ use proptest::prelude::*;
 
 type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
-const AT: WallTime = WallTime { unix_ms: 1_799_000_000_000, confidence: Confidence::Good };
+const AT: WallTime = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
 
 fn options() -> Options {
     Options { system_prompt: "Be kind.".into(), show_time: true, ..Options::default() }
@@ -311,7 +311,12 @@ fn a_record_that_can_t_be_stored_keeps_nobody_from_answering() {
 fn a_fact_in_the_system_message_is_not_remembered_beside_it() {
     for (pin, memory) in [(Pin::None, &["f1"][..]), (Pin::User, &[])] {
         let (mut talk, model, _medium) = fresh(8_192);
-        note(talk.store(), "My bees live behind the shed.", pin);
+        let text = "My bees live behind the shed.";
+        // Not so long ago that it is forgotten.
+        let at = WallTime { unix_ms: 1_799_900_000_000, ..AT };
+        let fact = NewFact { text, ..NewFact::default() };
+        let fact = talk.store().add_fact(&fact, at).unwrap().id;
+        talk.store().pin(fact, pin).unwrap();
         let outcome = say(&mut talk, "Where do my bees live?");
         assert_eq!(outcome.memory, memory, "{}", last_message(&model));
     }

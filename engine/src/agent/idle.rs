@@ -4,7 +4,6 @@
 //!   was answered with a block of memory left its words there, and the next prompt has the turn
 //!   without them; after a restart the cache is empty.
 //! - What was said and has no vector yet gets one.
-//! - Facts that were recalled are marked as used.
 //! - What the user said of themselves becomes facts, and what they are after is worked out if there is
 //!   reason to.
 //! - Older turns are summed up and leave the prompt, when that is due; the prompt without them is
@@ -54,7 +53,6 @@ where
         let extracted = self.extract(session).await;
         let inferred = self.infer(session).await;
         let compaction = self.compact(session, When::Idle).await;
-        self.used.store();
         self.fold().await;
         Idled { prefilled, embedded, extracted, inferred, compaction }
     }

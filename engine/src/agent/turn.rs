@@ -119,7 +119,6 @@ where
             let told = Told { fill, ..Told::default() };
             let decision = self.judge(session, turn, text, told, &draft.memory);
             self.keep(session, turn, &draft, &seen, finish, &decision)?;
-            self.used.note(&draft.memory, self.parts.clock.wall());
         }
         self.settled = (!volatile).then(|| session.clone());
         let Draft { receipt, text: reply, memory, .. } = draft;
