@@ -76,6 +76,29 @@
 //! is written, and the model is left alone for half a minute, then twice as long, and after five in a
 //! row for half an hour. Whatever a summary says, `expand` leads to the words.
 //!
+//! # Why is what is tracked kept as text, and not looked up at every turn?
+//!
+//! Whatever changes in the system message changes the whole prefix, and every token after it is
+//! prefilled again. So what is pinned, what the user is like and the highlights are put into words
+//! when a compaction changes the prefix anyway, and those words are a record of the session: they
+//! survive a restart, and the next prompt begins as the last one did. What was pinned since, and
+//! which facts of the record no longer hold, costs a line in the newest message until then.
+//!
+//! # Why does the model get the time with every message?
+//!
+//! A model that isn't told the date makes one up. In the system message the time would change the
+//! prefix; on some turns alone it would be missing when it is asked for. In the newest message it
+//! costs 25 tokens of SmolLM2, a tenth of a second of prefill on two cores, and has the turn
+//! brought into the cache once more while nobody waits, as a remembered block does. Where that is too
+//! much, for scripts that leave no time between messages, `show_time = false` turns it off.
+//!
+//! # Why do pins have a ceiling, and the rest of the tracked block a floor?
+//!
+//! Forty pinned facts once pushed everything else out of such a block, and then each other. A share of
+//! the block is kept for what the user is like and one for highlights; pins have the rest, the user's
+//! first. A record that has no room is named, so that it can be asked for, and counted in the receipt;
+//! none is cut, since half a fact can say the opposite of the whole.
+//!
 //! # Why doesn't a turn fork the main sequence for that?
 //!
 //! What is common to the turn and to the clean conversation is kept either way, and what differs must
