@@ -34,7 +34,7 @@ pub struct ReceiptReport {
 /// A part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockReport {
-    /// `system`, `tracked`, `history`, `time`, `pinned`, `carry`, `memory`, `fill` or `message`.
+    /// `system`, `tracked`, `history`, `time`, `pinned`, `carry`, `memory` or `message`.
     pub name: String,
     /// Tokens it takes.
     pub tokens: u32,

@@ -256,7 +256,7 @@ mod tests {
         let path = |name| folder.path().join(name);
         let records = corpus::records(None, 60).unwrap();
         lines::write(&path("records"), &records).unwrap();
-        lines::write(&path("queries"), &corpus::queries(&records, 5)).unwrap();
+        lines::write(&path("queries"), corpus::queries(&records, 5)).unwrap();
         let data = path("data");
         std::fs::create_dir(&data).unwrap();
         let filled = fill(&data, &path("records"), false).unwrap();

@@ -279,7 +279,7 @@ proptest! {
         message in "\\PC{0,80}|[a-z]{2000,4000}",
         keep_from in prop::option::of(0_u64..70),
     ) {
-        let names = [BlockName::Time, BlockName::Pinned, BlockName::Memory, BlockName::Fill];
+        let names = [BlockName::Time, BlockName::Pinned, BlockName::Carry, BlockName::Memory];
         let texts = [&volatile.0, &volatile.1, &volatile.2, &volatile.3];
         let parts = [0, 1, 2, 3].map(|i| part(names[i], texts[i]));
         let volatile: String = texts.map(String::as_str).concat();

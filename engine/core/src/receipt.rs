@@ -27,7 +27,7 @@ pub struct Receipt {
     /// Oldest earlier turn in the prompt; `None` when there is none.
     pub history_from: Option<TurnSeq>,
     /// The parts of the prompt in order.
-    pub blocks: Vec<Block, 9>,
+    pub blocks: Vec<Block, 8>,
     /// What the prompt doesn't show.
     pub omitted: Vec<Omission, 7>,
 }
@@ -42,13 +42,6 @@ impl Receipt {
     pub fn left_out(&self, what: Omitted) -> u64 {
         let found = self.omitted.iter().find(|omission| omission.what == what);
         found.map_or(0, |omission| omission.count)
-    }
-
-    /// How full the prompt is, in whole percent of all it may have.
-    pub fn fill_percent(&self) -> u32 {
-        let reserved = self.reply_reserve.saturating_add(self.companion_reserve);
-        let limit = self.n_ctx.saturating_sub(reserved);
-        self.prompt_tokens.saturating_mul(100).checked_div(limit).unwrap_or(100)
     }
 }
 
@@ -81,8 +74,6 @@ pub enum BlockName {
     Carry,
     /// What is remembered from elsewhere.
     Memory,
-    /// How full the prompt is.
-    Fill,
     /// The newest message and the opening of the reply.
     Message,
 }
@@ -98,7 +89,6 @@ impl BlockName {
             Self::Pinned => "pinned",
             Self::Carry => "carry",
             Self::Memory => "memory",
-            Self::Fill => "fill",
             Self::Message => "message",
         }
     }

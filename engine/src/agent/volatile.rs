@@ -1,9 +1,8 @@
 //! What only one turn needs: the block that stands before the user's words and in no later prompt.
 //!
 //! In this order: the time, what was pinned since the system message was made, what was worked out
-//! before the turn came, what is remembered from elsewhere, how full the prompt is. A part that
-//! doesn't fit into the share of [`Budget::volatile`] that the parts before it left is left out
-//! whole.
+//! before the turn came, what is remembered from elsewhere. A part that doesn't fit into the share of
+//! [`Budget::volatile`] that the parts before it left is left out whole.
 
 use garret_core::assemble::Part;
 use garret_core::budget::Budget;
@@ -123,26 +122,17 @@ impl Volatile {
 
     /// The whole block, with an empty line at its end; empty when there is nothing in it.
     pub(super) fn text(&self) -> String {
-        let (before, after) = self.around_memory();
-        let texts = before.iter().map(|(_, text)| text.as_str());
+        let texts = self.texts.iter().map(|(_, text)| text.as_str());
         let memory = Some(self.memory.text.trim_end()).filter(|text| !text.is_empty());
-        let after = after.iter().map(|(_, text)| text.as_str());
-        let lines: Vec<_> = texts.chain(memory).chain(after).collect();
+        let lines: Vec<_> = texts.chain(memory).collect();
         if lines.is_empty() { String::new() } else { lines.join("\n") + "\n\n" }
     }
 
     /// What the block is made of; memory is a part even when nothing is remembered.
     pub(super) fn parts(&self) -> Vec<Part> {
-        let (before, after) = self.around_memory();
         let (tokens, ceiling) = (self.memory_tokens, self.memory_ceiling);
         let memory = Part { name: BlockName::Memory, tokens, ceiling };
-        let part = |(part, _): &(Part, String)| *part;
-        before.iter().map(part).chain([memory]).chain(after.iter().map(part)).collect()
-    }
-
-    fn around_memory(&self) -> (&[(Part, String)], &[(Part, String)]) {
-        let fill = self.texts.iter().position(|(part, _)| part.name == BlockName::Fill);
-        self.texts.split_at(fill.unwrap_or(self.texts.len()))
+        self.texts.iter().map(|(part, _)| *part).chain([memory]).collect()
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn entity(
         return unknown(context, call, name);
     }
     facts.sort_by_key(|fact| (fact.valid_to.is_some(), std::cmp::Reverse(fact.valid_at)));
-    Ok(listed(call, page, facts, &mut Names::new(context))?)
+    listed(call, page, facts, &mut Names::new(context))
 }
 
 /// Every fact that `filter` lets through.
