@@ -6,6 +6,8 @@
 //! counts the answers that parse and the quotes that are the user's.
 //! `cargo run --release -p garret-bench -- locomo --data DIR` prints how often search finds the
 //! turns that answer a question, and fits the weights of its ranking.
+//! `cargo run --release -p garret-bench -- context --data DIR` prints how often the prompt that asks a
+//! question shows the turns that answer it.
 //! `cargo run --release -p garret-bench -- rotation --embedder GGUF --texts FILE` learns the basis of
 //! an embedder's coarse vectors.
 //! `cargo run --release -p garret-bench -- search --peers` prints how fast memory is found and kept,
@@ -14,6 +16,7 @@
 
 mod companions;
 mod conditions;
+mod context;
 mod fit;
 mod lines;
 mod locomo;
@@ -45,6 +48,8 @@ enum Measurement {
     Companions(companions::Options),
     /// Questions about long conversations: how often search finds the turns that answer them
     Locomo(locomo::Options),
+    /// Questions about long conversations: whether the prompt shows the turns that answer them
+    Context(context::Options),
     /// The basis of an embedder's coarse vectors, learned from texts
     Rotation(rotation::Options),
     /// Latency, memory, bytes written and rates of search and storage, beside peers
@@ -62,6 +67,7 @@ fn main() -> ExitCode {
         Measurement::Turns(options) => turns::run(&options),
         Measurement::Companions(options) => companions::run(&options),
         Measurement::Locomo(options) => locomo::run(&options),
+        Measurement::Context(options) => context::run(&options),
         Measurement::Rotation(options) => rotation::run(&options),
         Measurement::Search(options) => search::run(&options),
         Measurement::Child { task } => search::run_child(&task),

@@ -21,6 +21,7 @@ mod mind;
 mod prompt;
 mod quote;
 mod recall;
+mod remembered;
 mod resume;
 mod slot;
 mod tracked;

@@ -11,7 +11,8 @@ use garret_core::time::Confidence;
 use garret_core::token::Token;
 
 use super::history::Limits;
-use super::recall::{Asking, Block, Recall};
+use super::recall::{Asking, Recall};
+use super::remembered::Block;
 use super::slot::{Context, ContextError};
 use super::turn::TurnError;
 use super::volatile::Volatile;

@@ -12,7 +12,7 @@ use garret_core::time::{Confidence, WallTime};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::recall::Block;
+use super::remembered::Block;
 use super::slot::News;
 use super::tracked;
 use crate::infer::carry::Thought;

@@ -446,7 +446,9 @@ fn target(text: &str) -> Option<(Target, &str)> {
     let text = text.trim().trim_start_matches(['#', '[']);
     let letters = text.len() - text.trim_start_matches(|c: char| c.is_ascii_alphabetic()).len();
     let (name, rest) = text.split_at(letters);
-    let (digits, rest) = split_word(rest.trim_start_matches(['#', ' ', '-', '_']));
+    // `turn-3` is a way to write it; `turn -3` is no turn.
+    let rest = rest.strip_prefix(['-', '_']).unwrap_or(rest);
+    let (digits, rest) = split_word(rest.trim_start_matches(['#', ' ']));
     let id = number(digits).filter(|_| !digits.starts_with(['-', '+']))?;
     let target = match name.to_ascii_lowercase().as_str() {
         "s" | "summary" | "sum" => Target::Summary(id),
