@@ -13,16 +13,20 @@
 //! nothing but counts is kept in memory.
 
 mod compact;
+mod draft;
 mod fork;
 mod history;
 mod idle;
 mod infer;
 mod mind;
+mod promise;
 mod prompt;
+mod protocol;
 mod quote;
 mod recall;
 mod remembered;
 mod resume;
+mod rounds;
 mod slot;
 mod tracked;
 mod turn;
@@ -92,6 +96,18 @@ pub struct Options {
     pub companions: Mode,
     /// How much companions are asked; `None` for what suits the model.
     pub companion_size: Option<Size>,
+    /// Whether the model can look things up in the middle of a reply.
+    pub tools: bool,
+}
+
+impl Options {
+    /// With the use of tools in front of the system prompt, where there are any.
+    fn with_protocol(self) -> Self {
+        match self.tools {
+            true => Self { system_prompt: protocol::with_tools(&self.system_prompt), ..self },
+            false => self,
+        }
+    }
 }
 
 /// A model that remembers.
@@ -129,6 +145,7 @@ where
             None => budget,
         };
         let tokens = vec![Token(0); budget.n_ctx as usize];
+        let options = options.with_protocol();
         let (counts, system) = (Counts::default(), Instructions::default());
         let (settled, mind, kept) = (None, None, None);
         let mut agent =

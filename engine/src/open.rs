@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use garret_core::budget::{Budget, BudgetError};
 use garret_core::medium::{Medium, MediumError};
+use garret_core::model::ChatModel as _;
 use garret_core::time::{Clock, Entropy};
 use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
@@ -23,7 +24,7 @@ use garret_llm::{
 use garret_storage::{NamespaceError, OpenError, Store, file_name};
 
 use crate::agent::{Agent, AgentError, Options, Parts};
-use crate::config::{Config, EmbedderChoice, Origin};
+use crate::config::{Config, EmbedderChoice, Origin, Switch};
 use crate::embed::{self, Embed, LocalEmbedder};
 use crate::fingerprint;
 
@@ -79,11 +80,24 @@ impl Prepared {
             draw_seed: config.seed.value.is_none(),
             companions: config.companions.value,
             companion_size: config.companion_schema.value,
+            tools: uses_tools(config, &model),
         };
         let embedder = ready(config, &self.store)?;
         let store = Arc::new(self.store);
         let parts = Parts { model, encoder, store, embedder, clock, entropy };
         Ok(Agent::new(parts, options)?)
+    }
+}
+
+/// Whether the model is told of tools. One of less than about a billion parameters doesn't use them,
+/// and where the window is small what they find has no room.
+fn uses_tools(config: &Config, model: &LlamaChat) -> bool {
+    match config.tools.value {
+        Switch::On => true,
+        Switch::Off => false,
+        Switch::Auto => {
+            model.facts().n_ctx >= TOOLS_WINDOW && model.model().parameters() >= TOOLS_PARAMETERS
+        }
     }
 }
 
@@ -378,6 +392,11 @@ pub enum AgentOpenError {
     #[error(transparent)]
     Agent(#[from] AgentError),
 }
+
+/// Smallest window in which tools are told of unasked, in tokens.
+const TOOLS_WINDOW: u32 = 4_096;
+/// Smallest model that is told of tools unasked, in parameters.
+const TOOLS_PARAMETERS: u64 = 900_000_000;
 
 /// File name of the model that the quick start fetches.
 pub const STARTER: &str = "SmolLM2-135M-Instruct-Q4_1.gguf";

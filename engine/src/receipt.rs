@@ -6,6 +6,7 @@
 use garret_core::gate::Decision;
 use garret_core::id::TurnSeq;
 use garret_core::receipt::Receipt;
+use garret_core::scan::Companions;
 use serde::{Deserialize, Serialize};
 
 /// A receipt in words and numbers, as `--json` prints it and `/why` explains it.
@@ -29,6 +30,22 @@ pub struct ReceiptReport {
     pub omitted: Vec<OmissionReport>,
     /// Ids of the messages in the block `memory`, in its order.
     pub memory: Vec<String>,
+}
+
+/// Something that was looked up in the middle of a reply. Its tokens are no part of the prompt that
+/// the receipt accounts for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoundReport {
+    /// The call, as it is written.
+    pub call: String,
+    /// Tokens of the message with the result.
+    pub tokens: u32,
+    /// Whether the result had to be shortened.
+    pub shortened: bool,
+    /// Tokens of the prompt that went on with it, found in the KV cache.
+    pub reused_tokens: u32,
+    /// Of those, decoded for it.
+    pub prefilled_tokens: u32,
 }
 
 /// A part of a prompt.
@@ -95,6 +112,10 @@ pub struct StoredReceipt {
     pub system_in: TurnSeq,
     /// Which companions were to run after the turn, and why.
     pub companions: CompanionsReport,
+    /// What was looked up on the way.
+    pub rounds: Vec<RoundReport>,
+    /// Names of the companions that the model asked for.
+    pub asked: Vec<String>,
 }
 
 /// Which companions a turn gave reason for.
@@ -128,7 +149,17 @@ impl StoredReceipt {
             made_at: 0,
             system_in: 0,
             companions: CompanionsReport::default(),
+            rounds: Vec::new(),
+            asked: Vec::new(),
         }
+    }
+
+    /// The same with what was looked up and which companions were asked for on the way.
+    #[must_use]
+    pub fn with_rounds(mut self, rounds: &[RoundReport], companions: Companions) -> Self {
+        self.rounds = rounds.to_vec();
+        self.asked = companions.iter().map(|one| one.as_str().to_owned()).collect();
+        self
     }
 
     /// The record.
@@ -146,9 +177,11 @@ impl StoredReceipt {
         match *version {
             VERSION => postcard::from_bytes(body).ok(),
             // Each version ends with fields that the one before doesn't have, and these are what
-            // their absence is written as: none of the companions, and two turns 0.
-            3 => postcard::from_bytes(&[body, NO_COMPANIONS].concat()).ok(),
-            2 => postcard::from_bytes(&[body, &[0, 0], NO_COMPANIONS].concat()).ok(),
+            // their absence is written as: no rounds and nothing asked for, none of the companions,
+            // and two turns 0.
+            4 => postcard::from_bytes(&[body, NO_ROUNDS].concat()).ok(),
+            3 => postcard::from_bytes(&[body, NO_COMPANIONS, NO_ROUNDS].concat()).ok(),
+            2 => postcard::from_bytes(&[body, &[0, 0], NO_COMPANIONS, NO_ROUNDS].concat()).ok(),
             _ => None,
         }
     }
@@ -157,8 +190,11 @@ impl StoredReceipt {
 /// Three times no, and no reasons.
 const NO_COMPANIONS: &[u8] = &[0; 4];
 
+/// Two empty lists.
+const NO_ROUNDS: &[u8] = &[0; 2];
+
 /// Version of the record.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 #[cfg(test)]
 mod tests {
@@ -186,7 +222,18 @@ mod tests {
         };
         let (companion_reserve, history_from) = (128, Some(8));
         let (made_at, system_in) = (7, 6);
-        StoredReceipt { report, companion_reserve, history_from, made_at, system_in, companions }
+        let round = RoundReport { call: "expand turn 3".into(), tokens: 90, ..Default::default() };
+        let (rounds, asked) = (vec![round], vec!["compact".into()]);
+        StoredReceipt {
+            report,
+            companion_reserve,
+            history_from,
+            made_at,
+            system_in,
+            companions,
+            rounds,
+            asked,
+        }
     }
 
     #[test]
@@ -198,9 +245,13 @@ mod tests {
     /// Old receipts keep their explanations.
     #[test]
     fn receipts_of_the_versions_before_are_read() {
-        let old = StoredReceipt { companions: CompanionsReport::default(), ..receipt() };
+        let old = StoredReceipt { rounds: Vec::new(), asked: Vec::new(), ..receipt() };
         let bytes = old.to_bytes().unwrap();
-        let body = &bytes[1..bytes.len() - NO_COMPANIONS.len()];
+        let body = &bytes[1..bytes.len() - NO_ROUNDS.len()];
+        assert_eq!(StoredReceipt::from_bytes(&[&[4], body].concat()), Some(old.clone()));
+        let old = StoredReceipt { companions: CompanionsReport::default(), ..old };
+        let bytes = old.to_bytes().unwrap();
+        let body = &bytes[1..bytes.len() - NO_ROUNDS.len() - NO_COMPANIONS.len()];
         assert_eq!(StoredReceipt::from_bytes(&[&[3], body].concat()), Some(old.clone()));
         let older = StoredReceipt { made_at: 0, system_in: 0, ..old };
         let body = &body[..body.len() - 2];

@@ -112,6 +112,11 @@ impl Model {
         &self.facts.description
     }
 
+    /// Number of its weights.
+    pub fn parameters(&self) -> u64 {
+        self.llama.n_params()
+    }
+
     /// The sliding window, when the file names one.
     pub fn swa(&self) -> Option<SlidingWindow> {
         self.facts.swa

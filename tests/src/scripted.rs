@@ -63,6 +63,7 @@ pub struct Asked {
 struct Shared {
     script: VecDeque<Act>,
     prompts: Vec<Vec<Token>>,
+    limits: Vec<u32>,
     ahead: Vec<Vec<Token>>,
     asked: Vec<Asked>,
     cache: Vec<Token>,
@@ -103,6 +104,11 @@ impl ScriptedModel {
         self.shared.lock().expect("no test thread panics with the lock").prompts.clone()
     }
 
+    /// For each of these prompts, most tokens that were to follow it.
+    pub fn limits(&self) -> Vec<u32> {
+        self.shared.lock().expect("no test thread panics with the lock").limits.clone()
+    }
+
     /// Every prompt that was only to be brought into the cache.
     pub fn ahead(&self) -> Vec<Vec<Token>> {
         self.shared.lock().expect("no test thread panics with the lock").ahead.clone()
@@ -138,6 +144,7 @@ impl ChatModel for ScriptedModel {
             Act::Say("nothing, since no token is asked for".into())
         } else {
             shared.prompts.push(request.prompt.to_vec());
+            shared.limits.push(request.max_tokens);
             shared.script.pop_front().unwrap_or(Act::Say("ok".into()))
         };
         let (text, end) = match act {

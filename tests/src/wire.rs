@@ -19,6 +19,28 @@ pub struct Answer {
     pub finish: String,
     /// What it cost.
     pub receipt: Receipt,
+    /// What the model looked up on the way.
+    #[serde(default)]
+    pub tools: Vec<Round>,
+    /// Companions that the model asked for.
+    #[serde(default)]
+    pub companions: Vec<String>,
+}
+
+/// Something that was looked up; sizes in tokens.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Round {
+    /// The call.
+    pub call: String,
+    /// The message with the result.
+    pub tokens: u64,
+    /// Whether it had to be shortened.
+    pub shortened: bool,
+    /// Of the prompt that went on with it, found in the KV cache.
+    pub reused_tokens: u64,
+    /// Of that prompt, decoded.
+    pub prefilled_tokens: u64,
 }
 
 /// What `garret memory search --json` prints.

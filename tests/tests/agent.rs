@@ -37,6 +37,7 @@ fn with_reply(model: &ScriptedModel, medium: &FaultyMedium, max_tokens: Option<u
         system_prompt: "Be kind.".into(),
         max_tokens,
         draw_seed: true,
+        tools: false,
         ..Options::default()
     };
     Agent::new(parts, options).unwrap()

@@ -7,7 +7,9 @@ use garret_core::id::SessionId;
 use garret_core::scan::{Scan, TagScanner};
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
-use garret_storage::{NewFact, NewReply, Store, StoredFinish};
+use garret_storage::{
+    NewFact, NewReply, NewSummary, Pin, Store, StoredFinish, SummaryId, SummaryMethod,
+};
 use garret_tests::bytes::ByteEncoder;
 use proptest::prelude::*;
 
@@ -201,6 +203,84 @@ fn an_entity_has_its_facts_and_what_they_replaced() {
     let about = &answer.entries[1].about;
     assert!(about.contains("SUPERSEDED: true until 1970-01-10"), "{about}");
     assert!(about.contains(&format!("replaced by {}", oslo.id)), "{about}");
+}
+
+fn summary<'a>(depth: u8, turns: (u64, u64), sources: &'a [SummaryId]) -> NewSummary<'a> {
+    NewSummary {
+        depth,
+        from: turns.0,
+        to: turns.1,
+        sources,
+        text: "They counted.",
+        tokens: 5,
+        source_tokens: 60,
+        method: SummaryMethod::Model,
+        model_fingerprint: &[0; 32],
+    }
+}
+
+/// Twelve turns: s1 sums up 1 to 4, s2 5 to 8, and s3 both.
+fn summed_up() -> Store {
+    let store = store("s", &borrowed(&numbered(12)));
+    let leaves = [summary(0, (1, 4), &[]), summary(0, (5, 8), &[])];
+    let ids = store.compact_session(&session("s"), &leaves, None, at(20)).unwrap();
+    store.compact_session(&session("s"), &[summary(1, (1, 8), &ids)], None, at(21)).unwrap();
+    store
+}
+
+#[test]
+fn a_summary_says_what_it_covers_and_costs() {
+    let store = summed_up();
+    let about = |line: &str| ask(&store, line).entries[0].about.clone();
+    let leaf = about("describe s2");
+    for part in
+        ["turns 5 to 8", "1970-01-06", "1970-01-09", "from the turns", "part of s3", "model"]
+    {
+        assert!(leaf.contains(part), "{part}: {leaf}");
+    }
+    let node = about("describe s3");
+    assert!(node.contains("turns 1 to 8") && node.contains("made from s1 s2"), "{node}");
+    assert!(ask(&store, "describe s3").note.contains("about 120 tokens: expand s3"));
+    assert!(about("describe turn 6").ends_with("summed up by s2"));
+    assert!(!about("describe turn 9").contains("summed up"));
+    for line in ["describe s4", "expand s4", "expand s0", "expand s18446744073709551615"] {
+        let answer = ask(&store, line);
+        assert!(answer.entries.is_empty() && answer.note.contains("newest is s3"), "{answer:?}");
+    }
+    assert!(ask(&store, "expand s1 from 7").note.contains("turns 1 to 4"));
+}
+
+#[test]
+fn a_summary_is_expanded_to_every_turn_under_it_and_no_other() {
+    let store = summed_up();
+    let texts = |answer: &Answer| answer.entries.iter().map(|e| e.text.clone()).collect::<Vec<_>>();
+    let expected = |turns: std::ops::RangeInclusive<u64>| {
+        turns.flat_map(|n| [format!("number {n}"), format!("so it is {n}")]).collect::<Vec<_>>()
+    };
+    assert_eq!(texts(&ask(&store, "expand s2")), expected(5..=8));
+    assert_eq!(texts(&ask(&store, "expand s3")), expected(1..=8));
+    assert_eq!(texts(&ask(&store, "expand s3 from 7")), expected(7..=8));
+    // In a small room it takes several calls, each named by the one before.
+    let (mut read, mut calls) = (Vec::new(), vec!["expand s3".to_owned()]);
+    while let Some(next) = calls.pop() {
+        let shown = fence(&ask(&store, &next), &mut ByteEncoder, 400, "s").unwrap().unwrap().text;
+        read.extend(quoted(&shown).lines().map(str::to_owned));
+        let after = shown.lines().find_map(|line| line.strip_prefix("(After that: "));
+        calls.extend(after.map(|call| call.trim_end_matches(')').to_owned()));
+        calls.extend(continuation(&shown).map(str::to_owned));
+    }
+    assert_eq!(read, expected(1..=8));
+}
+
+#[test]
+fn pinned_facts_are_listed() {
+    let store = store("s", &[]);
+    assert_eq!(ask(&store, "pinned").note, "Nothing is pinned.");
+    let fact = NewFact { text: "Ada is allergic to nuts.", ..NewFact::default() };
+    let id = store.add_fact(&fact, at(1)).unwrap().id;
+    store.pin(id, Pin::User).unwrap();
+    let answer = ask(&store, "pinned");
+    assert_eq!((ids(&answer), &*answer.entries[0].text), (vec![&*id.to_string()], fact.text));
 }
 
 #[test]

@@ -5,17 +5,19 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
 use garret_core::prompt::PromptEncoder;
 use garret_core::receipt::Receipt;
+use garret_core::scan::{Companion, Companions};
 use garret_core::shorten::shorten;
 use garret_core::token::Token;
-use garret_core::utf8::Utf8Stream;
 use garret_storage::{NewReply, ReadError, StoredFinish, WriteError};
 use smol::channel::Receiver;
 use smol::future::{or, poll_fn};
 
 use super::Agent;
+use super::draft::Draft;
 use super::mind::Told;
-use super::prompt::{Beginning, Prompt};
-use crate::receipt::StoredReceipt;
+use super::prompt::Beginning;
+use super::rounds::Talk;
+use crate::receipt::{RoundReport, StoredReceipt};
 use crate::trace::Trace;
 
 /// A turn that was answered.
@@ -31,6 +33,10 @@ pub struct Outcome {
     pub receipt: Receipt,
     /// Ids of the messages from elsewhere that the prompt showed, in its order.
     pub memory: Vec<String>,
+    /// What the model looked up on the way.
+    pub rounds: Vec<RoundReport>,
+    /// Companions that the model asked for.
+    pub companions: Companions,
 }
 
 /// Why a turn wasn't answered. Whatever was accepted is stored.
@@ -105,41 +111,45 @@ where
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
         let prompt = self.prompt(session, turn, text, &message)?;
-        let (length, volatile) = (prompt.length, prompt.is_volatile());
+        let volatile = prompt.is_volatile();
         let seen = Seen { trace: prompt.trace(), beginning: prompt.beginning.clone() };
-        let mut draft = Draft::new(prompt);
-        let run = self.generate(length, &mut draft, stop, on_text).await;
+        let tokens = self.tokens.get(..prompt.length).unwrap_or(&self.tokens);
+        let talk = Talk::new(session, turn, [text, &prompt.volatile], tokens);
+        let mut draft = Draft::new(prompt.receipt, prompt.memory);
+        let run = self.converse(talk, &mut draft, stop, on_text).await;
         let finish = match &run {
             Ok(finish) => stored(*finish),
             Err(_) => StoredFinish::Failed,
         };
-        if run.is_ok() || !draft.tokens.is_empty() {
+        if run.is_ok() || draft.has_begun() {
             let used = draft.receipt.prompt_tokens.saturating_add(draft.receipt.reply_tokens);
             let fill = used as f32 / self.budget.n_ctx as f32;
-            let told = Told { fill, ..Told::default() };
+            let (compact, infer) = (draft.asks(Companion::Compact), draft.asks(Companion::Infer));
+            let told = Told { fill, compact, infer };
             let decision = self.judge(session, turn, text, told, &draft.memory);
-            self.keep(session, turn, &draft, &seen, finish, &decision)?;
+            self.keep(session, turn, &draft, seen, finish, &decision)?;
         }
-        self.settled = (!volatile).then(|| session.clone());
-        let Draft { receipt, text: reply, memory, .. } = draft;
+        self.settled = (!volatile && !draft.strayed()).then(|| session.clone());
+        let Draft { receipt, text: reply, memory, rounds, companions, .. } = draft;
         match run {
-            Ok(finish) => Ok(Outcome { turn, reply, finish, receipt, memory }),
+            Ok(finish) => Ok(Outcome { turn, reply, finish, receipt, memory, rounds, companions }),
             Err(source) => Err(TurnError::Model { turn, source: Box::new(source) }),
         }
     }
 
-    /// Runs the model on the first `length` of `self.tokens`.
-    async fn generate(
+    /// Runs the model on `prompt` until its reply ends or asks for a tool.
+    pub(super) async fn generate(
         &self,
-        length: usize,
+        prompt: &[Token],
+        max_tokens: u32,
         draft: &mut Draft,
         stop: &Receiver<()>,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Finish, M::Error> {
         let request = Request {
             role: ModelRole::Main,
-            prompt: self.tokens.get(..length).unwrap_or(&self.tokens),
-            max_tokens: self.budget.reply_reserve,
+            prompt,
+            max_tokens,
             sampling: self.sampling(),
             grammar: None,
         };
@@ -157,16 +167,22 @@ where
             match next {
                 Next::Stop => reply.cancel(),
                 Next::Unstoppable => stoppable = false,
-                Next::Event(None) => return Ok(Finish::Cancelled),
-                Next::Event(Some(Err(error))) => return Err(error),
                 Next::Event(Some(Ok(Event::Prefilled { reused, prefilled }))) => {
-                    draft.receipt.reused_tokens = reused;
-                    draft.receipt.prefilled_tokens = prefilled;
+                    draft.prefilled(reused, prefilled);
                 }
                 Next::Event(Some(Ok(Event::Piece { token, bytes }))) => {
-                    draft.push(token, bytes.as_ref(), on_text);
+                    if draft.push(token, bytes.as_ref(), on_text) {
+                        return Ok(Finish::Stop);
+                    }
                 }
-                Next::Event(Some(Ok(Event::Finished(finish)))) => return Ok(finish),
+                Next::Event(end) => {
+                    draft.finish(on_text);
+                    return match end {
+                        Some(Ok(Event::Finished(finish))) => Ok(finish),
+                        Some(Err(error)) => Err(error),
+                        _ => Ok(Finish::Cancelled),
+                    };
+                }
             }
         }
     }
@@ -185,7 +201,7 @@ where
         session: &SessionId,
         turn: TurnSeq,
         draft: &Draft,
-        seen: &Seen,
+        seen: Seen,
         finish: StoredFinish,
         decision: &Decision,
     ) -> Result<(), TurnError> {
@@ -195,11 +211,13 @@ where
             companions: decision.into(),
             ..StoredReceipt::new(&draft.receipt, &draft.memory)
         };
+        let receipt = receipt.with_rounds(&draft.rounds, draft.companions);
         let receipt = receipt.to_bytes().unwrap_or_default();
-        let trace = seen.trace.to_bytes().unwrap_or_default();
+        let trace = Trace { rounds: draft.exchanges.clone(), ..seen.trace };
+        let trace = trace.to_bytes().unwrap_or_default();
         let reply = NewReply {
             text: &draft.text,
-            tokens: if draft.structural { &[] } else { &draft.tokens },
+            tokens: draft.tokens(),
             model_fingerprint: &self.parts.model.facts().fingerprint,
             finish,
             at: self.parts.clock.wall(),
@@ -221,37 +239,6 @@ enum Next<T> {
     Stop,
     Unstoppable,
     Event(T),
-}
-
-/// A reply as it grows. A character that its end cuts in two is left out of the text; the ids of
-/// its first half are kept.
-struct Draft {
-    receipt: Receipt,
-    memory: Vec<String>,
-    text: String,
-    tokens: Vec<Token>,
-    /// Whether a control token was generated. Such a reply is kept as text alone: put back by its
-    /// ids, it would be structure in every later prompt.
-    structural: bool,
-    utf8: Utf8Stream,
-}
-
-impl Draft {
-    fn new(Prompt { receipt, memory, .. }: Prompt) -> Self {
-        let (text, tokens, utf8) = (String::new(), Vec::new(), Utf8Stream::new());
-        Self { receipt, memory, text, tokens, structural: false, utf8 }
-    }
-
-    fn push(&mut self, token: Token, bytes: &[u8], on_text: &mut dyn FnMut(&str)) {
-        self.tokens.push(token);
-        self.structural |= bytes.is_empty();
-        self.receipt.reply_tokens += 1;
-        let text = &mut self.text;
-        self.utf8.push(bytes, &mut |piece: &str| {
-            text.push_str(piece);
-            on_text(piece);
-        });
-    }
 }
 
 const fn stored(finish: Finish) -> StoredFinish {

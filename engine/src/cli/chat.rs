@@ -8,6 +8,7 @@ use std::thread;
 
 use garret_core::id::SessionId;
 use garret_core::model::Finish;
+use garret_core::scan::Companion;
 use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
 use garret_storage::{Store, WriteError};
@@ -22,7 +23,7 @@ use crate::agent::{Outcome, When};
 use crate::config::{Config, SnapshotPolicy};
 use crate::names::new_session;
 use crate::open::{self, LocalAgent};
-use crate::receipt::ReceiptReport;
+use crate::receipt::{ReceiptReport, RoundReport};
 
 /// Runs the command.
 pub(super) fn run(config: &Config, chat: &Chat) -> Ended {
@@ -223,6 +224,12 @@ struct Answer<'a> {
     reply: &'a str,
     finish: &'static str,
     receipt: ReceiptReport,
+    /// What was looked up on the way; left out where nothing was.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tools: &'a [RoundReport],
+    /// Companions that the model asked for; left out where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    companions: Vec<&'static str>,
 }
 
 impl<'a> Answer<'a> {
@@ -233,6 +240,8 @@ impl<'a> Answer<'a> {
             reply: &outcome.reply,
             finish: outcome.finish.as_str(),
             receipt: ReceiptReport::new(&outcome.receipt, &outcome.memory),
+            tools: &outcome.rounds,
+            companions: outcome.companions.iter().map(Companion::as_str).collect(),
         }
     }
 }

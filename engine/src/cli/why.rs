@@ -7,7 +7,7 @@ use garret_core::id::SessionId;
 use super::output;
 use crate::agent::{Context, LastReceipt};
 use crate::open::LocalAgent;
-use crate::receipt::CompanionsReport;
+use crate::receipt::{CompanionsReport, RoundReport};
 
 /// Prints the receipt of the newest answered turn.
 pub(super) fn print(agent: &LocalAgent, session: &SessionId) -> Result<(), Box<dyn Error>> {
@@ -49,6 +49,12 @@ fn explain(last: &LastReceipt) -> String {
     for id in &receipt.memory {
         text += &format!("Remembered: {id}\n");
     }
+    for round in &last.receipt.rounds {
+        text += &looked_up(round);
+    }
+    if !last.receipt.asked.is_empty() {
+        text += &format!("The model asked for: {}.\n", last.receipt.asked.join(", "));
+    }
     if receipt.omitted.is_empty() {
         text += "Nothing was left out.\n";
     }
@@ -89,4 +95,13 @@ fn explain_beginning(context: &Context) -> String {
         );
     }
     text
+}
+
+fn looked_up(round: &RoundReport) -> String {
+    let RoundReport { call, tokens, reused_tokens, prefilled_tokens, .. } = round;
+    let shortened = if round.shortened { ", shortened" } else { "" };
+    format!(
+        "Looked up: {call}: {tokens} tokens{shortened}; went on with {reused_tokens} reused, \
+         {prefilled_tokens} prefilled\n"
+    )
 }

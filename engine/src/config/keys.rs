@@ -44,6 +44,10 @@ pub const KEYS: &[Key] = &[
         help: "how much companions are asked: core, extended, or auto for what suits the model",
     },
     Key {
+        name: "tools",
+        help: "let the model look up what it doesn't see: on, off, or auto by its size and window",
+    },
+    Key {
         name: "system_prompt",
         help: "instructions for the model; empty leaves them to its template",
     },

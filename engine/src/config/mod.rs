@@ -112,6 +112,28 @@ impl fmt::Display for SnapshotPolicy {
     }
 }
 
+/// On, off, or as it is best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Switch {
+    /// As it is best for the model and the machine.
+    #[default]
+    Auto,
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+impl fmt::Display for Switch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Auto => "auto",
+            Self::On => "on",
+            Self::Off => "off",
+        })
+    }
+}
+
 /// Every setting.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -140,6 +162,8 @@ pub struct Config {
     pub companion_schema: Setting<Option<Size>>,
     /// Percent of a full prompt from which on older turns are summed up; 0 for never.
     pub compact_at: Setting<u32>,
+    /// Whether the model can look up what it doesn't see.
+    pub tools: Setting<Switch>,
     /// The system prompt; when it is empty the model's template may bring its own.
     pub system_prompt: Setting<String>,
     /// See [`Sampling::temperature`].
@@ -198,6 +222,7 @@ impl Config {
             show_time: get.or("show_time", parse::boolean, true)?,
             companions: get.or("companions", parse::companions, Mode::default())?,
             companion_schema: get.or("companion_schema", parse::companion_schema, None)?,
+            tools: get.or("tools", parse::switch, Switch::Auto)?,
             system_prompt: get.or("system_prompt", parse::text, DEFAULT_SYSTEM_PROMPT.into())?,
             temperature: get.or("temperature", parse::between::<0, 5>, usual.temperature)?,
             top_k: get.or("top_k", parse::number, usual.top_k)?,
@@ -269,6 +294,7 @@ impl Config {
             "show_time" => one(&self.show_time),
             "companions" => one(&self.companions),
             "companion_schema" => some(&self.companion_schema),
+            "tools" => one(&self.tools),
             "system_prompt" => one(&self.system_prompt),
             "temperature" => one(&self.temperature),
             "top_k" => one(&self.top_k),

@@ -7,7 +7,7 @@ use garret_core::budget::Budget;
 use garret_core::gate::{Mode, UnknownMode};
 use garret_core::model::{KvType, UnknownKvType};
 
-use super::{EmbedderChoice, SnapshotPolicy};
+use super::{EmbedderChoice, SnapshotPolicy, Switch};
 use crate::companion::form::Size;
 
 pub(super) fn text(text: &str) -> Result<String, String> {
@@ -24,6 +24,15 @@ pub(super) fn embedder(text: &str) -> Result<EmbedderChoice, String> {
         "auto" => Ok(EmbedderChoice::Auto),
         "off" => Ok(EmbedderChoice::Off),
         file => Ok(EmbedderChoice::File(file.into())),
+    }
+}
+
+pub(super) fn switch(text: &str) -> Result<Switch, String> {
+    match text {
+        "auto" => Ok(Switch::Auto),
+        "on" | "true" => Ok(Switch::On),
+        "off" | "false" => Ok(Switch::Off),
+        _ => Err("it must be `on`, `off` or `auto`".into()),
     }
 }
 

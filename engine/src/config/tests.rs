@@ -28,7 +28,7 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 28] = [
+const OTHER: [(&str, &str); 29] = [
     ("model", "m.gguf"),
     ("embedder", "e.gguf"),
     ("models_dir", "somewhere"),
@@ -41,6 +41,7 @@ const OTHER: [(&str, &str); 28] = [
     ("show_time", "false"),
     ("companions", "turbo"),
     ("companion_schema", "extended"),
+    ("tools", "on"),
     ("system_prompt", "Be a pirate."),
     ("temperature", "0.25"),
     ("top_k", "33"),

@@ -111,6 +111,11 @@ impl Entry {
         plain(&parts.join(", "))
     }
 
+    /// Whether the call that begins with it reads its turn alone.
+    pub(super) fn resumes_in_turn(&self) -> bool {
+        self.cut.as_ref().is_some_and(|cut| cut.resume(0) == self.resume)
+    }
+
     /// Its text with dots where there is more.
     pub(super) fn dotted(&self) -> String {
         let before = if self.cut_before { "..." } else { "" };
@@ -123,6 +128,11 @@ impl Answer {
     /// One sentence and nothing else.
     pub(super) fn note(call: impl ToString, note: impl Into<String>) -> Self {
         Self { call: call.to_string(), note: note.into(), ..Self::default() }
+    }
+
+    /// What is said of a call that has no answer.
+    pub(crate) fn failed(call: impl ToString, error: &impl std::error::Error) -> Self {
+        Self::note(call, format!("This can't be looked up: {error}."))
     }
 
     /// As plain lines for people, the whole of it. `here` is the conversation that need not be

@@ -592,7 +592,6 @@ mod tests {
             "forget turn 3",
             "",
             "grep /(/",
-            "grep in=../x bees",
         ] {
             assert!(Call::read(line).is_err(), "{line}");
         }

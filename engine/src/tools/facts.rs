@@ -1,8 +1,9 @@
-//! What is known about somebody or something: `entity`.
+//! What is known about somebody or something: `entity`; what is always in the prompt: `pinned`.
 
 use std::collections::HashMap;
 
 use garret_core::id::SessionId;
+use garret_core::time::{Confidence, WallTime};
 use garret_storage::text::fold;
 use garret_storage::{Fact, FactFilter, FactId};
 
@@ -25,6 +26,16 @@ pub(super) fn entity(
     }
     facts.sort_by_key(|fact| (fact.valid_to.is_some(), std::cmp::Reverse(fact.valid_at)));
     listed(call, page, facts, &mut Names::new(context))
+}
+
+/// The pinned facts, the user's own pins first.
+pub(super) fn pinned(context: &Context<'_>, call: &Call, page: Page) -> Result<Answer, ToolError> {
+    let confidence = if context.now.is_some() { Confidence::Good } else { Confidence::Wrong };
+    let now = WallTime { unix_ms: context.now.unwrap_or(0), confidence };
+    match context.store.pinned(now)? {
+        facts if facts.is_empty() => Ok(Answer::note(call, "Nothing is pinned.")),
+        facts => listed(call, page, facts, &mut Names::new(context)),
+    }
 }
 
 /// Every fact that `filter` lets through.

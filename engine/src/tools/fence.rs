@@ -6,7 +6,7 @@
 
 use garret_core::prompt::{Content, EncodeError, PromptEncoder};
 
-use super::answer::{Answer, Entry, is_break, plain};
+use super::answer::{Answer, Cut, Entry, is_break, plain};
 
 /// An answer, ready to be put into a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -158,7 +158,8 @@ impl<'a> Shown<'a> {
         };
         // Texts can have a few tokens more together than apart: a little less may fit.
         let less = chars - chars.div_ceil(8);
-        if let Some(entry) = self.answer.entries.get(self.whole()).filter(|_| less > 0) {
+        let worth = less >= SCRAP || (less > 0 && self.blocks.is_empty());
+        if let Some(entry) = self.answer.entries.get(self.whole()).filter(|_| worth) {
             self.part = Some((less, block(entry, self.here, Some(less))));
         }
         true
@@ -194,14 +195,17 @@ impl<'a> Shown<'a> {
             })];
         }
         let Some(entry) = entries.get(self.whole()) else { return Vec::new() };
-        match (&self.part, &entry.cut) {
-            (Some((chars, _)), Some(cut)) => {
-                let mut lines = vec![goes_on(&cut.resume(*chars))];
-                lines.extend(cut.then.iter().map(|call| format!("(After that: {})", plain(call))));
-                lines
-            }
+        let mut lines = match (&self.part, &entry.cut) {
+            (Some((chars, _)), Some(cut)) => vec![goes_on(&cut.resume(*chars))],
             _ => vec![format!("({left_out} more had no room.) {}", goes_on(&entry.resume))],
+        };
+        // A call about the turn alone doesn't lead on to what comes after it.
+        if let Some(Cut { then: Some(call), .. }) = &entry.cut
+            && (self.part.is_some() || entry.resumes_in_turn())
+        {
+            lines.push(format!("(After that: {})", plain(call)));
         }
+        lines
     }
 }
 

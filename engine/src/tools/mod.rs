@@ -35,6 +35,7 @@ mod facts;
 mod fence;
 mod find;
 mod grep;
+mod summaries;
 mod turns;
 
 use garret_core::id::{SessionId, TurnSeq};
@@ -127,8 +128,11 @@ pub fn run(context: &Context<'_>, call: &Call) -> Result<Answer, ToolError> {
         Call::Describe { target: Target::Turn(turn), place } => {
             turns::describe_turn(context, call, *turn, place)
         }
-        Call::Describe { target: Target::Summary(_), .. } | Call::ExpandSummary { .. } => {
-            Ok(Answer::note(call, "Nothing of this conversation was summarised."))
+        Call::Describe { target: Target::Summary(summary), place } => {
+            summaries::describe(context, call, *summary, place)
+        }
+        Call::ExpandSummary { summary, from, place } => {
+            summaries::expand(context, call, *summary, *from, place)
         }
         Call::ExpandTurn { turn, from, place } => {
             turns::expand_turn(context, call, *turn, *from, place)
@@ -136,7 +140,7 @@ pub fn run(context: &Context<'_>, call: &Call) -> Result<Answer, ToolError> {
         Call::Timeline { count, before, place } => {
             turns::timeline(context, call, *count, *before, place)
         }
-        Call::Pinned { .. } => Ok(Answer::note(call, "Nothing is pinned.")),
+        Call::Pinned { page } => facts::pinned(context, call, *page),
         Call::Entity { name, page } => facts::entity(context, call, name, *page),
     }
 }

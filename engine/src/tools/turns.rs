@@ -1,7 +1,7 @@
 //! Turns as they were said: `expand`, `timeline`, and `describe` for one of them.
 
 use garret_core::id::{SessionId, TurnSeq};
-use garret_storage::TurnView;
+use garret_storage::{Summary, TurnView};
 
 use super::answer::{Answer, Cut, Entry, date};
 use super::call::{Call, Place};
@@ -31,6 +31,29 @@ pub(super) fn expand_turn(
         answer.note = "The turn has no reply.".to_owned();
     }
     Ok(answer)
+}
+
+/// The exact turns of `range` from `from` on. `then` writes the call that begins with a turn.
+pub(super) fn exact(
+    context: &Context<'_>,
+    session: &SessionId,
+    place: &Place,
+    range: std::ops::RangeInclusive<TurnSeq>,
+    then: impl Fn(TurnSeq) -> String,
+) -> Result<Vec<Entry>, ToolError> {
+    let (from, to) = (*range.start(), *range.end());
+    Ok(context.store.with_turns(session, from.max(1), |views| {
+        let views = views.iter().take_while(|view| view.seq <= to);
+        let entries = views.flat_map(|view| {
+            let after = (view.seq < to).then(|| then(view.seq + 1));
+            let mut entries = Spoken { session, place, view, then: after }.entries(0);
+            if let Some(first) = entries.first_mut() {
+                first.resume = then(view.seq);
+            }
+            entries
+        });
+        entries.collect()
+    })?)
 }
 
 /// A turn and how it is named.
@@ -159,7 +182,12 @@ pub(super) fn describe_turn(
         entry.about = format!("message of {} characters, {reply}", view.user.chars().count());
         Some(entry)
     })?;
-    let Some(entry) = entry else { return no_turn(context, call, session, turn) };
+    let Some(mut entry) = entry else { return no_turn(context, call, session, turn) };
+    let summaries = context.store.summaries(session)?;
+    let covers = |one: &&Summary| one.depth == 0 && (one.from..=one.to).contains(&turn);
+    if let Some(leaf) = summaries.iter().find(covers) {
+        entry.about.push_str(&format!(", summed up by {}", leaf.id));
+    }
     let note = format!("Its words: {}", Call::ExpandTurn { turn, from: 0, place: place.clone() });
     Ok(Answer { call: call.to_string(), entries: vec![entry], note, ..Answer::default() })
 }

@@ -28,7 +28,6 @@
 use garret_core::medium::{Medium, MediumError};
 
 mod bytes;
-mod direct;
 mod faulty;
 mod file;
 mod ram;

@@ -1,0 +1,204 @@
+//! A reply as it grows: what is shown of it, what it asks for, and its tokens.
+
+use garret_core::receipt::Receipt;
+use garret_core::scan::{Companion, Companions, Scan, TagKind, TagScanner};
+use garret_core::token::Token;
+use garret_core::utf8::Utf8Stream;
+
+use crate::receipt::RoundReport;
+use crate::trace::Exchange;
+
+/// A reply as it grows. A character that its end cuts in two is left out of the text; the ids of
+/// its first half are kept.
+pub(super) struct Draft {
+    pub(super) receipt: Receipt,
+    /// Ids of the messages in the prompt's block of memory.
+    pub(super) memory: Vec<String>,
+    /// Everything that was shown, of all rounds.
+    pub(super) text: String,
+    /// Companions that the model asked for.
+    pub(super) companions: Companions,
+    /// What was looked up on the way.
+    pub(super) rounds: Vec<RoundReport>,
+    /// What was written and answered on the way.
+    pub(super) exchanges: Vec<Exchange>,
+    /// Whether a tag of a tool is to end the round.
+    pub(super) armed: bool,
+    round: Round,
+    /// The text before this round, which has no tokens of this round.
+    before: bool,
+}
+
+/// What was generated since the last prompt.
+#[derive(Default)]
+struct Round {
+    tokens: Vec<Token>,
+    /// Whether a control token was generated. Such a reply is kept as text alone: put back by its
+    /// ids, it would be structure in every later prompt.
+    structural: bool,
+    /// Whether something was generated that isn't shown.
+    stripped: bool,
+    scanner: TagScanner,
+    utf8: Utf8Stream,
+    asked: Option<Asked>,
+    /// Where in the whole text it begins.
+    from: usize,
+}
+
+/// A tag of a tool, and what the model wrote behind it in the same token.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// The tag as it was spelled.
+    pub(super) raw: Vec<u8>,
+    pub(super) verb: String,
+    pub(super) payload: String,
+    behind: Vec<u8>,
+}
+
+impl Draft {
+    pub(super) fn new(receipt: Receipt, memory: Vec<String>) -> Self {
+        Self {
+            receipt,
+            memory,
+            text: String::new(),
+            companions: Companions::default(),
+            rounds: Vec::new(),
+            exchanges: Vec::new(),
+            armed: false,
+            round: Round::default(),
+            before: false,
+        }
+    }
+
+    /// Takes what the prompt cost: the turn's own, or that of what was looked up last.
+    pub(super) fn prefilled(&mut self, reused: u32, prefilled: u32) {
+        let first = self.round.tokens.is_empty();
+        match self.rounds.last_mut() {
+            // A quoted tag was passed over: the prompt is the same and what was generated.
+            _ if !first => {}
+            Some(round) => (round.reused_tokens, round.prefilled_tokens) = (reused, prefilled),
+            None => {
+                self.receipt.reused_tokens = reused;
+                self.receipt.prefilled_tokens = prefilled;
+            }
+        }
+    }
+
+    /// Takes a generated token. Whether the round ends here, behind the tag of a tool.
+    pub(super) fn push(
+        &mut self,
+        token: Token,
+        bytes: &[u8],
+        on_text: &mut dyn FnMut(&str),
+    ) -> bool {
+        self.round.tokens.push(token);
+        self.round.structural |= bytes.is_empty();
+        self.receipt.reply_tokens += 1;
+        let mut scanner = std::mem::take(&mut self.round.scanner);
+        scanner.push(bytes, &mut |scan| self.take(scan, on_text));
+        self.round.scanner = scanner;
+        self.round.asked.is_some()
+    }
+
+    /// Shows what was held back because it could have become a tag.
+    pub(super) fn finish(&mut self, on_text: &mut dyn FnMut(&str)) {
+        let mut scanner = std::mem::take(&mut self.round.scanner);
+        scanner.finish(&mut |scan| self.take(scan, on_text));
+    }
+
+    fn take(&mut self, scan: Scan<'_>, on_text: &mut dyn FnMut(&str)) {
+        match scan {
+            Scan::Text(bytes) => match &mut self.round.asked {
+                Some(asked) => asked.behind.extend_from_slice(bytes),
+                None => self.show(bytes, on_text),
+            },
+            Scan::Stripped(_) => self.round.stripped = true,
+            Scan::Tag(tag) => {
+                self.round.stripped = true;
+                match tag.kind {
+                    TagKind::Companions(asked) => {
+                        self.companions = asked.iter().fold(self.companions, Companions::with);
+                    }
+                    TagKind::Tool { verb, payload } if self.armed && self.round.asked.is_none() => {
+                        self.round.asked = Some(Asked {
+                            raw: tag.raw.to_vec(),
+                            verb: verb.to_owned(),
+                            payload: payload.to_owned(),
+                            behind: Vec::new(),
+                        });
+                    }
+                    TagKind::Tool { .. } => {}
+                }
+            }
+        }
+    }
+
+    fn show(&mut self, bytes: &[u8], on_text: &mut dyn FnMut(&str)) {
+        let Self { text, round, before, .. } = self;
+        round.utf8.push(bytes, &mut |piece: &str| {
+            if std::mem::take(before) && !text.ends_with(char::is_whitespace) {
+                text.push_str(PAUSE);
+                on_text(PAUSE);
+                round.from = text.len();
+            }
+            text.push_str(piece);
+            on_text(piece);
+        });
+    }
+
+    /// The tag that ended the round, if one did.
+    pub(super) const fn asked(&self) -> Option<&Asked> {
+        self.round.asked.as_ref()
+    }
+
+    /// What was shown in this round.
+    pub(super) fn said(&self) -> &str {
+        self.text.get(self.round.from..).unwrap_or_default()
+    }
+
+    /// What was generated in this round.
+    pub(super) fn generated(&self) -> &[Token] {
+        &self.round.tokens
+    }
+
+    /// The tag asks for nothing: the model goes on where it was.
+    pub(super) fn go_on(&mut self, on_text: &mut dyn FnMut(&str)) {
+        if let Some(asked) = self.round.asked.take() {
+            self.show(&asked.behind, on_text);
+        }
+    }
+
+    /// The next round begins: what was generated is part of its prompt, and so is `result`.
+    pub(super) fn next_round(&mut self, report: RoundReport, result: &str) {
+        let raw = self.asked().map(|asked| String::from_utf8_lossy(&asked.raw));
+        let said = [self.said(), raw.as_deref().unwrap_or_default()].concat();
+        self.exchanges.push(Exchange { said, result: result.to_owned() });
+        self.rounds.push(report);
+        self.before = !self.text.is_empty();
+        self.round = Round { from: self.text.len(), ..Round::default() };
+    }
+
+    /// The ids of the text, where they spell exactly that.
+    pub(super) fn tokens(&self) -> &[Token] {
+        let exact = !self.round.stripped && !self.round.structural && self.round.from == 0;
+        if exact { &self.round.tokens } else { &[] }
+    }
+
+    /// Whether the model asked for a companion.
+    pub(super) const fn asks(&self, companion: Companion) -> bool {
+        self.companions.contains(companion)
+    }
+
+    /// Whether there is something to be kept.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.round.tokens.is_empty() || !self.rounds.is_empty()
+    }
+
+    /// Whether the cache holds something that no later prompt has.
+    pub(super) fn strayed(&self) -> bool {
+        self.round.stripped || !self.rounds.is_empty()
+    }
+}
+
+/// Between what was said before something was looked up and after.
+const PAUSE: &str = "\n\n";

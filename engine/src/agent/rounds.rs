@@ -1,0 +1,266 @@
+//! Rounds of a turn: the model writes a tag, the tool answers, the model goes on.
+//!
+//! What was generated stays where it is in the cache; behind it come the end of the reply so far
+//! and a message with the result. No later prompt has any of that: the stored reply is what was
+//! shown, and a tag never is.
+//!
+//! Every prompt of a turn, with the reply that may follow it and the companions' reserve, fits into
+//! the window: a result takes what the prompt has left free, and up to half of the reply's reserve;
+//! what doesn't fit is announced with the call that goes on. The tokens of all rounds together are
+//! at most the reply's reserve.
+//!
+//! A tag is obeyed only where the model wrote it by itself: not where it stands in the user's words,
+//! in the conversation, in what is remembered or in a result, and not in code.
+
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::model::{ChatModel, Finish};
+use garret_core::prompt::{Content, Message, PromptEncoder, Role};
+use garret_core::scan::is_quoted;
+use garret_core::time::Confidence;
+use garret_core::token::{Token, TokenBuf, TokenBytes};
+use smol::channel::Receiver;
+
+use super::Agent;
+use super::draft::{Asked, Draft};
+use super::promise::is_promise;
+use crate::receipt::RoundReport;
+use crate::tools::{self, Answer, Call, Context, fence};
+
+/// The turn that is being answered.
+pub(super) struct Talk<'a> {
+    pub(super) session: &'a SessionId,
+    pub(super) turn: TurnSeq,
+    /// Texts in the prompt that aren't the model's own: a tag from them isn't obeyed.
+    quoted: Vec<String>,
+    /// The prompt of this round.
+    prompt: Vec<Token>,
+    nudged: bool,
+}
+
+impl<'a> Talk<'a> {
+    /// A turn whose first prompt has `foreign` texts beside the conversation: the user's message and
+    /// what stands before it.
+    pub(super) fn new(
+        session: &'a SessionId,
+        turn: TurnSeq,
+        foreign: [&str; 2],
+        prompt: &[Token],
+    ) -> Self {
+        let quoted = foreign.map(unescaped).to_vec();
+        Self { session, turn, quoted, prompt: prompt.to_vec(), nudged: false }
+    }
+}
+
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
+where
+    E::Error: 'static,
+{
+    /// Generates a reply and looks up what the model asks for on the way.
+    pub(super) async fn converse(
+        &mut self,
+        mut talk: Talk<'_>,
+        draft: &mut Draft,
+        stop: &Receiver<()>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Finish, M::Error> {
+        loop {
+            draft.armed = self.options.tools && draft.rounds.len() < MOST_ROUNDS;
+            let prompt = [&talk.prompt, draft.generated()].concat();
+            let finish = match self.max_tokens(prompt.len(), draft) {
+                0 => return Ok(Finish::Length),
+                most => self.generate(&prompt, most, draft, stop, on_text).await?,
+            };
+            if !self.goes_on(&mut talk, draft, finish, on_text) {
+                return Ok(finish);
+            }
+        }
+    }
+
+    /// Tokens that may follow a prompt.
+    fn max_tokens(&self, prompt: usize, draft: &Draft) -> u32 {
+        let left = self.budget.reply_reserve.saturating_sub(draft.receipt.reply_tokens);
+        let free = self.hard_limit().saturating_sub(prompt);
+        left.min(u32::try_from(free).unwrap_or(u32::MAX))
+    }
+
+    /// Most tokens of a prompt and its reply.
+    fn hard_limit(&self) -> usize {
+        self.budget.n_ctx.saturating_sub(self.budget.companion_reserve) as usize
+    }
+
+    /// Prepares what comes after a generation that ended; whether something does.
+    fn goes_on(
+        &mut self,
+        talk: &mut Talk<'_>,
+        draft: &mut Draft,
+        finish: Finish,
+        on_text: &mut dyn FnMut(&str),
+    ) -> bool {
+        match draft.asked().cloned() {
+            Some(asked) if self.is_foreign(talk, draft, &asked.raw) => {
+                tracing::info!("a tag was quoted and not obeyed");
+                draft.go_on(on_text);
+                true
+            }
+            Some(asked) => self.look_up(talk, draft, &asked),
+            None if finish == Finish::Stop => self.nudge(talk, draft),
+            None => false,
+        }
+    }
+
+    /// Whether a tag stands in a text of the prompt that the model didn't write.
+    fn is_foreign(&self, talk: &Talk<'_>, draft: &Draft, raw: &[u8]) -> bool {
+        if talk.quoted.iter().any(|text| is_quoted(raw, text)) {
+            return true;
+        }
+        let tracked = self.context(talk.session).ok().flatten();
+        if tracked.is_some_and(|context| is_quoted(raw, &unescaped(&context.text))) {
+            return true;
+        }
+        let from = draft.receipt.history_from.unwrap_or(talk.turn);
+        let read = self.parts.store.with_turns(talk.session, from, |views| {
+            views.iter().any(|view| is_quoted(raw, view.user))
+        });
+        // What can't be told isn't obeyed.
+        read.unwrap_or(true)
+    }
+
+    /// Answers a call, and appends the answer to the prompt if there is any room.
+    fn look_up(&mut self, talk: &mut Talk<'_>, draft: &mut Draft, asked: &Asked) -> bool {
+        let answer = self.answer(talk, asked);
+        let last = draft.rounds.len() + 1 == MOST_ROUNDS;
+        let foot = if last { LAST } else { NEXT };
+        let Some(room) = self.room(talk, draft, foot) else { return false };
+        let (room, here) = (room.min(self.ceiling()), talk.session.as_str());
+        let fenced = fence(&answer, &mut self.parts.encoder, room, here);
+        let (text, shortened) = match fenced {
+            Ok(Some(fenced)) => (fenced.text, fenced.shortened),
+            Ok(None) | Err(_) => (NO_ROOM.to_owned(), true),
+        };
+        talk.quoted.extend(answer.entries.iter().map(|entry| entry.text.clone()));
+        let report = RoundReport { call: answer.call, shortened, ..RoundReport::default() };
+        self.append(talk, draft, &[&text, foot].concat(), report)
+    }
+
+    /// Reminds a model that promised to look something up and wrote no tag, once.
+    fn nudge(&mut self, talk: &mut Talk<'_>, draft: &mut Draft) -> bool {
+        if !draft.armed || talk.nudged || !draft.rounds.is_empty() || !is_promise(draft.said()) {
+            return false;
+        }
+        talk.nudged = true;
+        let report = RoundReport { call: REMINDED.to_owned(), ..RoundReport::default() };
+        self.append(talk, draft, NUDGE, report)
+    }
+
+    fn answer(&self, talk: &Talk<'_>, asked: &Asked) -> Answer {
+        let now = self.parts.clock.wall();
+        let context = Context {
+            store: &self.parts.store,
+            embedder: self.parts.embedder.as_deref(),
+            session: Some(talk.session),
+            turn: Some(talk.turn),
+            now: (now.confidence != Confidence::Wrong).then_some(now.unix_ms),
+        };
+        let written = || format!("{} {}", asked.verb, asked.payload);
+        let call = match Call::parse(&asked.verb, &asked.payload) {
+            Ok(call) => call,
+            Err(error) => return Answer::failed(written(), &error),
+        };
+        tools::run(&context, &call).unwrap_or_else(|error| Answer::failed(written(), &error))
+    }
+
+    /// Most tokens of one result.
+    const fn ceiling(&self) -> usize {
+        (self.budget.n_ctx / CEILING_SHARE) as usize
+    }
+
+    /// Tokens that a result may have before `foot`; `None` when the reply took too much already.
+    fn room(&mut self, talk: &Talk<'_>, draft: &Draft, foot: &str) -> Option<usize> {
+        let around = self.suffix(draft.generated(), foot)?.len();
+        let left = self.budget.reply_reserve.saturating_sub(draft.receipt.reply_tokens);
+        let reply = left.min(self.budget.reply_reserve / 2);
+        let taken = talk.prompt.len() + draft.generated().len() + around + reply as usize;
+        let free = self.hard_limit().checked_sub(taken)?;
+        (reply >= SHORTEST_REPLY && free > 0).then_some(free)
+    }
+
+    /// Makes of what was generated, and of a message of `text`, the next prompt, if that fits.
+    fn append(
+        &mut self,
+        talk: &mut Talk<'_>,
+        draft: &mut Draft,
+        text: &str,
+        mut report: RoundReport,
+    ) -> bool {
+        let Some(suffix) = self.suffix(draft.generated(), text) else { return false };
+        let length = talk.prompt.len() + draft.generated().len() + suffix.len();
+        let reply = self.max_tokens(length, draft);
+        if reply < SHORTEST_REPLY {
+            return false;
+        }
+        let content = Content::from(text);
+        report.tokens = self.parts.encoder.count(&content, length).map_or(0, tokens);
+        talk.prompt.extend_from_slice(draft.generated());
+        talk.prompt.extend(suffix);
+        draft.next_round(report, text);
+        true
+    }
+
+    /// What comes after a reply of exactly these tokens: its end, a message of `text`, and the
+    /// beginning of the next reply. It doesn't depend on what came before. `None` when this model's
+    /// template shows such a reply otherwise than it was generated.
+    fn suffix(&mut self, reply: &[Token], text: &str) -> Option<Vec<Token>> {
+        let bytes: Vec<u8> = reply.iter().flat_map(|token| token.0.to_le_bytes()).collect();
+        let assistant = Message {
+            role: Role::Assistant,
+            content: Content::from("x"),
+            tokens: TokenBytes::new(&bytes),
+        };
+        let messages = [Message::new(Role::User, "x"), assistant, Message::new(Role::User, text)];
+        let mut before = self.encoded(messages.get(..1)?)?;
+        let whole = self.encoded(&messages)?;
+        before.extend_from_slice(reply);
+        Some(whole.strip_prefix(before.as_slice())?.to_vec())
+    }
+
+    fn encoded(&mut self, messages: &[Message<'_>]) -> Option<Vec<Token>> {
+        let mut tokens = vec![Token(0); self.budget.n_ctx as usize];
+        let mut run = TokenBuf::new(&mut tokens);
+        let encoded = self.parts.encoder.encode(messages, &mut run, &mut []);
+        if let Err(error) = encoded {
+            tracing::warn!(%error, "nothing is looked up: its result can't be put into a prompt");
+            return None;
+        }
+        let length = run.len();
+        tokens.truncate(length);
+        Some(tokens)
+    }
+}
+
+/// A text as it was before the beginnings of its tags were spelled otherwise for a prompt.
+fn unescaped(text: &str) -> String {
+    text.replace("&lt;", "<")
+}
+
+fn tokens(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Most rounds of one turn.
+pub(super) const MOST_ROUNDS: usize = 3;
+
+/// A result has at most this part of the window.
+const CEILING_SHARE: u32 = 8;
+/// Tokens without which no reply is begun.
+const SHORTEST_REPLY: u32 = 16;
+/// Below a result.
+const NEXT: &str = "Now answer the user's last message with it, or use another tool.";
+/// Below the last result of a turn.
+const LAST: &str = "Now answer the user's last message; no more tools in this turn.";
+/// In place of a result that doesn't fit.
+const NO_ROOM: &str = "[There is no room left for a result.]\n";
+/// To a model that promised and didn't.
+const NUDGE: &str = "[Nothing was looked up yet: write the tool's tag now, and nothing else, or \
+                     answer without looking it up.]";
+/// The call of a round in which nothing was called.
+const REMINDED: &str = "(reminded of a promise)";
