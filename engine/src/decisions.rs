@@ -130,3 +130,25 @@
 //!
 //! By turns alone, thirty messages of one evening would forget the morning; by days alone, a holiday
 //! would. A forgotten fact is merely not recalled, and coming up again makes it fresh.
+//!
+//! # Why are tools told of only to larger models?
+//!
+//! The instructions take some 230 tokens of every prompt. Asked for what only an old turn says,
+//! Qwen2.5-Coder-1.5B writes the tag and answers from its result; SmolLM2-135M writes about tags, or
+//! a tag and an invented result behind it. So `tools = auto` is on from 900 million parameters and a
+//! window of 4,096 tokens, below which a result has no room. What a tag looks like is stripped from
+//! every reply in any case.
+//!
+//! # Why is a result part of no later prompt?
+//!
+//! It was needed for one reply, and that reply is kept. With results in history the window would
+//! fill with quotes of what is stored anyway, each of them twice. The rounds are appended to the
+//! turn's prompt in the cache, so that nothing is prefilled twice within the turn; afterwards the
+//! clean turn takes their place.
+//!
+//! # Why is a tag compared with every text in the prompt before it is obeyed?
+//!
+//! A model repeats what it reads. The scanner knows code and fences; whether a tag outside of them
+//! is the model's own wish can only be told by looking whether it stands, in whatever spelling, in
+//! the user's messages, in what is remembered or in a result. A call that the user spelled out is
+//! therefore not run by the model either: the user has the same tools as commands.
