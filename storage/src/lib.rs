@@ -80,10 +80,10 @@
 //! depend on how well we escape.
 //!
 //! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
-//! pages, and what waits in the journal on top. A write syncs once and writes one block of 4 KiB, as
-//! a frame of its own; every 1,024th also folds the journal, with two syncs. In blocks that were
-//! written between syncs, 1,024 messages of 160 bytes came to 4,572 bytes each, fold and one growth of
-//! the journal included (748 in batches of 16), and to 4,096 (256) without those.
+//! pages, and what waits in the journal on top. A write syncs once and writes whole blocks, as a frame
+//! of its own: of 512 bytes where the device has such and its file system writes past the page cache,
+//! else of 4 KiB. Every 2,048th also folds the journal, with two syncs.
+//! `bench/README.md`, "durability", says how many bytes reached a device.
 //! [`Store::import_turns`] took 100,000 short turns in batches of 1,000 at 38,000 to 50,000 a second,
 //! each batch durable; a store of that size with 1,000 writes waiting opened in 4 ms of processor
 //! time (x86_64, release build, both cores busy with other work). Listing reads every session's

@@ -9,7 +9,6 @@ use redb::{ReadTransaction, ReadableDatabase as _};
 
 use crate::error::{Fault, OpenError, ReadError, WriteError};
 use crate::journal::frame::Position;
-use crate::journal::{FOLD_BYTES, FOLD_OPS};
 use crate::lock::{Lock, LockError};
 use crate::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
 use crate::open::{Open, contain, explain, is_new, make_directory, sync_directories};
@@ -220,7 +219,7 @@ impl Store {
             return;
         }
         let pending = open.journal.pending();
-        let is_long = pending >= FOLD_OPS || open.journal.bytes() >= FOLD_BYTES;
+        let is_long = open.journal.is_long();
         if !is_long || pending < slot.patience {
             slot.patience = if is_long { slot.patience } else { 0 };
             return;

@@ -145,12 +145,25 @@ impl Store {
     }
 
     /// Moves the writes that wait in the journal into the records, all at once. They are durable
-    /// before as well; a quiet moment is a good time, since the next write doesn't do it then.
+    /// before as well, and a store does it by itself from time to time; [`Store::tend_journal`] is
+    /// for quiet moments.
     ///
     /// # Errors
     /// [`WriteError`]; the writes stay in the journal then.
     pub fn fold(&self) -> Result<(), WriteError> {
         self.writing(|open| open.fold().map(Ok))
+    }
+
+    /// Idle work on the journal: a [fold](Self::fold), if so much waits that one will be due before
+    /// long. Folding fewer writes more often would wear the device more. Says whether it folded.
+    ///
+    /// # Errors
+    /// As [`Store::fold`].
+    pub fn tend_journal(&self) -> Result<bool, WriteError> {
+        self.writing(|open| match open.journal.is_half_full() {
+            true => open.fold().map(|()| Ok(true)),
+            false => Ok(Ok(false)),
+        })
     }
 
     /// How many writes wait in the journal.

@@ -261,7 +261,7 @@ fn companions_that_are_asked_for_are_noted_and_not_shown() {
     assert_eq!(outcome.reply, "Done.\n");
     assert!(Companion::ALL.into_iter().all(|one| outcome.companions.contains(one)));
     let receipt = agent.last_receipt(&session()).unwrap().unwrap().receipt;
-    assert_eq!(receipt.companions, ["compact", "infer"]);
+    assert_eq!(receipt.asked, ["compact", "infer"]);
     assert!(say(&mut agent, "Next.").unwrap().companions.is_empty());
 }
 

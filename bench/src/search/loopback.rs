@@ -14,11 +14,11 @@ pub(super) struct Loopback {
 }
 
 impl Loopback {
-    /// Makes and mounts a file system of `bytes`.
+    /// Makes and mounts a file system of `bytes`, on a device of sectors of so many.
     ///
     /// # Errors
     /// What is missing: it takes root and loop devices.
-    pub(super) fn mount(bytes: u64) -> Result<Self, Box<dyn Error>> {
+    pub(super) fn mount(bytes: u64, sector: usize) -> Result<Self, Box<dyn Error>> {
         if !rustix::process::geteuid().is_root() {
             return Err("mounting a loop device takes root".into());
         }
@@ -28,9 +28,10 @@ impl Loopback {
         fs::File::create(&image)?.set_len(bytes)?;
         // Nothing is left for the kernel to initialise later, which would be counted.
         let now = "lazy_itable_init=0,lazy_journal_init=0";
-        tool(Command::new("mkfs.ext4").args(["-q", "-F", "-E", now]).arg(&image))?;
-        let device = tool(Command::new("losetup").args(["--find", "--show"]).arg(&image))?;
-        let device = new.device.insert(device.trim().to_owned()).clone();
+        let mut losetup = Command::new("losetup");
+        losetup.args(["--find", "--show", "--sector-size", &sector.to_string()]).arg(&image);
+        let device = new.device.insert(tool(&mut losetup)?.trim().to_owned()).clone();
+        tool(Command::new("mkfs.ext4").args(["-q", "-F", "-E", now]).arg(&device))?;
         fs::create_dir(new.path())?;
         tool(Command::new("mount").arg(device).arg(new.path()))?;
         new.mounted = true;

@@ -46,6 +46,22 @@ pub trait Medium: Send + Sync {
     /// [`MediumError`]; what was written since the last sync may be lost then.
     fn sync(&self) -> Result<(), MediumError>;
 
+    /// Writes all of `bytes` at `offset`, and makes them survive a power cut: a write and a sync of
+    /// it. Where `offset` and the length are multiples of [`Medium::block`], no byte beside them
+    /// needs to reach the device. What was written before may stay unsynced.
+    ///
+    /// # Errors
+    /// As [`Medium::write_at`] and [`Medium::sync`].
+    fn write_durably(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.write_at(offset, bytes)?;
+        self.sync()
+    }
+
+    /// The fewest bytes that [`Medium::write_durably`] takes to the device: a power of two.
+    fn block(&self) -> usize {
+        4_096
+    }
+
     /// Shows `len` bytes from `offset` where they lie, without copying them, when the medium can do
     /// that cheaply; otherwise returns false without calling `read`, and [`Medium::read_at`] is the
     /// way. It does so past the end, too.

@@ -1,9 +1,9 @@
 //! Port for dot products, the work under vector search, and its scalar reference.
 //!
-//! Two shapes are enough: one query against many int8 rows that lie one after another (the coarse
-//! scan), and one query against one row of half-precision numbers (the exact score of a candidate).
-//! Whatever implements [`Kernels`] agrees with [`Scalar`]: to the bit for int8, up to the order of
-//! rounding for halves.
+//! Three shapes are enough: one query against many int8 rows that lie one after another (the coarse
+//! scan), one query against one row of half-precision numbers (the exact score of a candidate), and
+//! a weighted sum of rows (a vector in another basis). Whatever implements [`Kernels`] agrees with
+//! [`Scalar`]: to the bit for int8 and for sums of rows, up to the order of rounding for halves.
 //!
 //! ```
 //! use garret_core::vector::{Kernels, Scalar};
@@ -34,6 +34,15 @@ pub trait Kernels: Send + Sync {
     /// Products are exact and sums have at least the precision of `f32`. The longer vector is cut
     /// to the shorter. NaN, or infinities that cancel each other, give NaN.
     fn dot_f16(&self, query: &[u16], row: &[u16]) -> f32;
+
+    /// Adds to `out` each row of `rows` times its weight, the first row first.
+    ///
+    /// `rows` is row-major, `out.len()` numbers a row; rows without a weight, weights without a whole
+    /// row and all of them when `out` is empty are left out. Each product and each sum is rounded to
+    /// `f32` by itself, so that every implementation gives the same bits (of NaN, any).
+    fn add_rows(&self, weights: &[f32], rows: &[f32], out: &mut [f32]) {
+        add_rows(weights, rows, out);
+    }
 }
 
 /// The reference: one number after another, on any processor.
@@ -55,6 +64,32 @@ impl Kernels for Scalar {
         narrow(sum)
     }
 }
+
+/// [`Kernels::add_rows`] with as many sums at a time as most processors hold in registers.
+pub fn add_rows(weights: &[f32], rows: &[f32], out: &mut [f32]) {
+    let len = out.len().max(1);
+    let mut at = 0;
+    let (blocks, rest) = out.as_chunks_mut::<AT_A_TIME>();
+    for block in blocks {
+        let mut sums = *block;
+        for (weight, row) in weights.iter().zip(rows.chunks_exact(len)) {
+            let part = row.get(at..).and_then(|row| row.first_chunk::<AT_A_TIME>());
+            for (sum, number) in sums.iter_mut().zip(part.into_iter().flatten()) {
+                *sum += weight * number;
+            }
+        }
+        *block = sums;
+        at = at.saturating_add(AT_A_TIME);
+    }
+    for (weight, row) in weights.iter().zip(rows.chunks_exact(len)) {
+        for (sum, number) in rest.iter_mut().zip(row.get(at..).into_iter().flatten()) {
+            *sum += weight * number;
+        }
+    }
+}
+
+/// Sums that are held in registers: eight of four numbers each.
+const AT_A_TIME: usize = 32;
 
 /// The dot product of two vectors of the same length; the longer is cut to the shorter.
 pub fn dot_i8(a: &[i8], b: &[i8]) -> i32 {
@@ -83,6 +118,25 @@ mod tests {
         assert_eq!(rows(&[1, 2], &[3, 4, 5], 3), [11, 0, 0]);
         assert_eq!(rows(&[], &[3, 4, 5], 2), [0, 0]);
         assert_eq!(rows(&[1, 2], &[3, 4, 5, 6], 1), [11]);
+    }
+
+    #[test]
+    fn rows_are_added_in_their_order() {
+        for len in [1, 31, 32, 70] {
+            let rows: std::vec::Vec<f32> = (0..len * 3_u16).map(f32::from).collect();
+            let mut out = std::vec![0.5; usize::from(len)];
+            // The last row has no weight, and the last weight no row.
+            Scalar.add_rows(&[2.0, 1e-3], &rows, &mut out);
+            let mut expected = (0..len).map(|at| {
+                let (first, second) = (f32::from(at), f32::from(at + len));
+                0.5 + 2.0 * first + 1e-3 * second
+            });
+            assert!(out.iter().all(|sum| expected.next() == Some(*sum)), "{len}");
+            let before = out.clone();
+            Scalar.add_rows(&[1.0], &rows[..usize::from(len) - 1], &mut out);
+            assert_eq!(out, before);
+        }
+        Scalar.add_rows(&[1.0], &[1.0], &mut []);
     }
 
     #[test]

@@ -43,6 +43,11 @@ fn bits(len: impl Into<proptest::collection::SizeRange>) -> impl Strategy<Value 
     ]
 }
 
+/// Numbers of vectors, and any others.
+fn number() -> impl Strategy<Value = f32> {
+    prop_oneof![8 => -1.0_f32..=1.0, 1 => any::<f32>(), 1 => Just(0.0)]
+}
+
 /// The same number where it is one, up to the rounding of its sums; the same kind of no number.
 fn agree(found: f32, expected: f32, query: &[u16], row: &[u16]) -> bool {
     if !expected.is_finite() {
@@ -66,6 +71,21 @@ proptest! {
             let mut found = vec![2; places];
             kernels.dot_rows_i8(&query, &rows, &mut found);
             prop_assert_eq!(&found, &expected);
+        }
+    }
+
+    #[test]
+    fn sums_of_rows_are_the_reference_to_the_bit(
+        (len, weights, rows) in prop_oneof![0..150_usize, (0..4_usize).prop_map(|n| n * 64)]
+            .prop_flat_map(|len| (Just(len), vec(number(), 0..9), vec(number(), len * 5 + 1))),
+    ) {
+        let mut expected = vec![0.25; len];
+        Scalar.add_rows(&weights, &rows, &mut expected);
+        for kernels in kernels() {
+            let mut found = vec![0.25; len];
+            kernels.add_rows(&weights, &rows, &mut found);
+            let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+            prop_assert!(found.iter().zip(&expected).all(same), "{found:?} for {expected:?}");
         }
     }
 

@@ -195,6 +195,10 @@ impl Medium for FaultyMedium {
         self.state().write(self.index, offset, bytes)
     }
 
+    fn block(&self) -> usize {
+        SECTOR
+    }
+
     fn set_len(&self, len: u64) -> Result<(), MediumError> {
         self.state().set_len(self.index, len)
     }

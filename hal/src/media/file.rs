@@ -1,5 +1,6 @@
 //! A medium on a regular file.
 
+use super::direct::Direct;
 use super::{MAX_LEN, end_of};
 use garret_core::medium::{Medium, MediumError};
 use memmap2::Mmap;
@@ -12,6 +13,9 @@ use std::path::Path;
 use std::sync::{OnceLock, PoisonError, RwLock};
 
 /// A regular file, read and written at offsets (`pread`, `pwrite`) and made durable by `fdatasync`.
+///
+/// A durable write of whole blocks goes past the page cache where the device's are smaller than a
+/// page (512 bytes on an SD card), so that no more than they reach it.
 ///
 /// Several threads may use one handle. It takes no lock against other processes.
 ///
@@ -44,6 +48,8 @@ pub struct FileMedium {
     /// What [`Medium::with_bytes`] shows. Locked for reading while it does, and while bytes behind
     /// its end are written; for writing while it or what it shows changes.
     map: RwLock<Option<Mmap>>,
+    /// The way past the page cache; opened when it is first asked for.
+    direct: OnceLock<Option<Direct>>,
 }
 
 impl FileMedium {
@@ -86,6 +92,29 @@ impl FileMedium {
         self.sync_failure.get().map_or(Ok(()), |failure| Err(*failure))
     }
 
+    /// Makes a change at `offset` and behind it while nobody is shown those bytes.
+    fn unseen<T>(&self, offset: u64, change: impl FnOnce() -> T) -> T {
+        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
+        if !shows(map.as_ref(), offset) {
+            return change();
+        }
+        drop(map);
+        let _unseen = self.map.write().unwrap_or_else(PoisonError::into_inner);
+        change()
+    }
+
+    /// Remembers that something couldn't be made durable.
+    fn unsynced(&self, error: &io::Error) -> MediumError {
+        // What couldn't be written may stay in the page cache as if it had been; whoever opens the
+        // file again must see what the device has. Best effort: the kernel may keep pages.
+        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
+        *self.sync_failure.get_or_init(|| refused(error))
+    }
+
+    fn direct(&self) -> Option<&Direct> {
+        self.direct.get_or_init(|| Direct::of(&self.file)).as_ref()
+    }
+
     /// Maps all of the file, where that is worth it for the bytes up to `end`.
     #[allow(unsafe_code)]
     fn map_again(&self, end: usize) {
@@ -105,11 +134,19 @@ impl FileMedium {
 
 /// A file is mapped again when it has grown by one part in so many.
 const REMAP_SHARE: usize = 32;
+/// What the page cache takes to a device at least.
+const PAGE: usize = 4_096;
 
 /// A file that the caller opened for reading and writing, and perhaps locked.
 impl From<File> for FileMedium {
     fn from(file: File) -> Self {
-        Self { file, read_only: false, sync_failure: OnceLock::new(), map: RwLock::new(None) }
+        Self {
+            file,
+            read_only: false,
+            sync_failure: OnceLock::new(),
+            map: RwLock::new(None),
+            direct: OnceLock::new(),
+        }
     }
 }
 
@@ -135,14 +172,8 @@ impl Medium for FileMedium {
             return Ok(());
         }
         end_of(offset, bytes.len()).ok_or(MediumError::Full)?;
-        let write = || self.file.write_all_at(bytes, offset).map_err(|error| refused(&error));
-        let map = self.map.read().unwrap_or_else(PoisonError::into_inner);
-        if !shows(map.as_ref(), offset) {
-            return write();
-        }
-        drop(map);
-        let _unseen = self.map.write().unwrap_or_else(PoisonError::into_inner);
-        write()
+        self.unseen(offset, || self.file.write_all_at(bytes, offset))
+            .map_err(|error| refused(&error))
     }
 
     fn set_len(&self, len: u64) -> Result<(), MediumError> {
@@ -162,11 +193,22 @@ impl Medium for FileMedium {
             return Ok(());
         }
         self.healthy()?;
-        let Err(error) = self.file.sync_data() else { return Ok(()) };
-        // What couldn't be written may stay in the page cache as if it had been; whoever opens the
-        // file again must see what the device has. Best effort: the kernel may keep pages.
-        let _ = fadvise(&self.file, 0, None, Advice::DontNeed);
-        Err(*self.sync_failure.get_or_init(|| refused(&error)))
+        self.file.sync_data().map_err(|error| self.unsynced(&error))
+    }
+
+    fn write_durably(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.healthy()?;
+        end_of(offset, bytes.len()).ok_or(MediumError::Full)?;
+        let direct = |direct: &Direct| self.unseen(offset, || direct.write(offset, bytes));
+        if let Some(written) = self.direct().and_then(direct) {
+            return written.map_err(|error| self.unsynced(&error));
+        }
+        self.write_at(offset, bytes)?;
+        self.sync()
+    }
+
+    fn block(&self) -> usize {
+        self.direct().and_then(Direct::block).unwrap_or(PAGE)
     }
 
     fn with_bytes(&self, offset: u64, len: usize, read: &mut dyn FnMut(&[u8])) -> bool {
@@ -271,6 +313,29 @@ mod tests {
         assert_eq!(medium.sync(), failure);
         assert_eq!(medium.write_at(0, b"x"), failure);
         assert_eq!(medium.set_len(0), failure);
+    }
+
+    /// On a device of small blocks past the page cache, else through it; whoever reads sees no
+    /// difference, nor does a mapping.
+    #[test]
+    fn durable_writes_are_seen_like_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("medium");
+        let medium = FileMedium::open(&path).unwrap();
+        medium.write_at(0, &[1; 24_576]).unwrap();
+        assert_eq!(shown(&medium, 0, 1).unwrap(), [1]);
+        let mut expected = vec![1; 24_576];
+        let block = medium.block();
+        assert!(block.is_power_of_two() && (512..=4_096).contains(&block), "{block}");
+        for (offset, len) in
+            [(block, block), (3 * block, 2 * block), (0, 24_576), (5, 9), (100, block)]
+        {
+            let bytes = vec![(offset % 251) as u8; len];
+            medium.write_durably(offset as u64, &bytes).unwrap();
+            expected[offset..offset + len].copy_from_slice(&bytes);
+            assert_eq!(shown(&medium, 0, 24_576).unwrap(), expected);
+            assert_eq!(std::fs::read(&path).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -28,6 +28,7 @@
 use garret_core::medium::{Medium, MediumError};
 
 mod bytes;
+mod direct;
 mod faulty;
 mod file;
 mod ram;

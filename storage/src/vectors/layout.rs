@@ -7,8 +7,14 @@ use crate::record;
 /// Unit in which the parts of a file are aligned, in bytes.
 pub(super) const PAGE: u64 = 4_096;
 
-/// Version of both files.
-pub(super) const VERSION: u32 = 1;
+/// Version of the coarse vectors.
+const COARSE_VERSION: u32 = 1;
+
+/// Version of the whole vectors that are begun now; those before it are read, and added to.
+pub(super) const FULL_VERSION: u32 = 2;
+
+/// The first version of whole vectors whose sums are made four at a time.
+const FOURFOLD_SINCE: u32 = 2;
 
 /// Rows behind one directory of the whole vectors.
 pub(super) const BLOCK_ROWS: u32 = 128;
@@ -25,6 +31,7 @@ const COARSE_MAGIC: [u8; 8] = *b"GarretVc";
 /// Head of the file of whole vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FullHead {
+    pub(super) version: u32,
     /// Raised whenever the file begins anew, so that the other one is known to be its own.
     pub(super) epoch: u64,
     pub(super) fingerprint: [u8; 32],
@@ -37,7 +44,7 @@ impl FullHead {
     pub(super) fn encode(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[..8].copy_from_slice(&FULL_MAGIC);
-        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        out[8..12].copy_from_slice(&self.version.to_le_bytes());
         out[12..16].copy_from_slice(&self.dims.to_le_bytes());
         out[16..24].copy_from_slice(&self.epoch.to_le_bytes());
         out[24..56].copy_from_slice(&self.fingerprint);
@@ -45,15 +52,27 @@ impl FullHead {
         out
     }
 
-    /// The head, if these bytes are one of this version.
+    /// The head, if these bytes are one of a version that is known.
     pub(super) fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
-        if !sealed(bytes) || bytes[..8] != FULL_MAGIC || u32_at(bytes, 8) != VERSION {
+        let version = u32_at(bytes, 8);
+        let known = (1..=FULL_VERSION).contains(&version);
+        if !sealed(bytes) || bytes[..8] != FULL_MAGIC || !known {
             return None;
         }
         let mut fingerprint = [0; 32];
         fingerprint.copy_from_slice(&bytes[24..56]);
-        let head = Self { dims: u32_at(bytes, 12), epoch: u64_at(bytes, 16), fingerprint };
+        let (dims, epoch) = (u32_at(bytes, 12), u64_at(bytes, 16));
+        let head = Self { version, epoch, fingerprint, dims };
         (1..=MAX_DIMS).contains(&(head.dims as usize)).then_some(head)
+    }
+
+    /// Check of a vector's bytes.
+    pub(super) fn vector_check(&self, bytes: &[u8]) -> u32 {
+        let sum = match self.version {
+            FOURFOLD_SINCE.. => fourfold(bytes),
+            _ => checksum(bytes, 0),
+        };
+        sum as u32
     }
 
     fn vector_bytes(&self) -> u64 {
@@ -108,7 +127,7 @@ impl CoarseHead {
     pub(super) fn encode(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[..8].copy_from_slice(&COARSE_MAGIC);
-        out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        out[8..12].copy_from_slice(&COARSE_VERSION.to_le_bytes());
         out[12..16].copy_from_slice(&self.rotation_len.to_le_bytes());
         out[16..24].copy_from_slice(&self.epoch.to_le_bytes());
         out[24..56].copy_from_slice(&self.fingerprint);
@@ -119,7 +138,7 @@ impl CoarseHead {
 
     /// The head, if these bytes are one of this version.
     pub(super) fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
-        if !sealed(bytes) || bytes[..8] != COARSE_MAGIC || u32_at(bytes, 8) != VERSION {
+        if !sealed(bytes) || bytes[..8] != COARSE_MAGIC || u32_at(bytes, 8) != COARSE_VERSION {
             return None;
         }
         let (mut fingerprint, mut rotation) = ([0; 32], [0; 32]);
@@ -162,21 +181,31 @@ fn entry_check(entry: &[u8; ENTRY], slot: Slot, epoch: u64) -> u64 {
     checksum(&entry[..24], mix(epoch) ^ u64::from(slot))
 }
 
-/// Check of a vector's bytes.
-pub(super) fn vector_check(bytes: &[u8]) -> u32 {
-    checksum(bytes, 0) as u32
-}
-
 /// Finds torn and flipped bytes; it isn't a defence against anybody.
 fn checksum(bytes: &[u8], seed: u64) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
-    let step = |sum: u64, word: &[u8; 8]| {
-        let sum = (sum ^ u64::from_le_bytes(*word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        sum ^ (sum >> 32)
-    };
-    mix(step(words.iter().fold(seed, step), &last) ^ bytes.len() as u64)
+    let sum = words.iter().fold(seed, |sum, word| step(sum, u64::from_le_bytes(*word)));
+    mix(step(sum, u64::from_le_bytes(last)) ^ bytes.len() as u64)
+}
+
+/// The same with four sums, none of which waits for another: of each run of four words the first goes
+/// into the first sum, and so on. What is left over at the end follows with the sums themselves.
+fn fourfold(bytes: &[u8]) -> u64 {
+    let (fours, rest) = bytes.as_chunks::<32>();
+    let mut sums = [0, 1, 2, 3];
+    for four in fours {
+        for (sum, word) in sums.iter_mut().zip(four.as_chunks::<8>().0) {
+            *sum = step(*sum, u64::from_le_bytes(*word));
+        }
+    }
+    checksum(rest, sums.into_iter().fold(bytes.len() as u64, step))
+}
+
+fn step(sum: u64, word: u64) -> u64 {
+    let sum = (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    sum ^ (sum >> 32)
 }
 
 /// The finaliser of SplitMix64: every bit of the result depends on every bit.

@@ -1,5 +1,6 @@
 //! The coarse form of a vector: its first dimensions in a chosen basis, as int8.
 
+use garret_core::vector::{Kernels, Scalar};
 use half::f16;
 use half::slice::HalfFloatSliceExt as _;
 use sha2::{Digest as _, Sha256};
@@ -126,18 +127,14 @@ impl Rotation {
     }
 
     /// What is kept of a vector of [`dims`](Self::dims) numbers.
-    pub(super) fn turn(&self, vector: &[f32], out: &mut Vec<f32>) {
+    pub(super) fn turn(&self, kernels: &dyn Kernels, vector: &[f32], out: &mut Vec<f32>) {
         out.clear();
         if self.columns.is_empty() {
             out.extend(&vector[..self.coarse]);
             return;
         }
         out.resize(self.coarse, 0.0);
-        for (number, column) in vector.iter().zip(self.columns.chunks_exact(self.coarse)) {
-            for (sum, weight) in out.iter_mut().zip(column) {
-                *sum += number * weight;
-            }
-        }
+        kernels.add_rows(vector, &self.columns, out);
     }
 
     /// A stored row of this many int8: a multiple of 32, with zeros behind what is kept.
@@ -146,8 +143,14 @@ impl Rotation {
     }
 
     /// The stored row of a vector; `turned` is scratch.
-    pub(super) fn row(&self, vector: &[f32], turned: &mut Vec<f32>, out: &mut Vec<u8>) {
-        self.turn(vector, turned);
+    pub(super) fn row(
+        &self,
+        kernels: &dyn Kernels,
+        vector: &[f32],
+        turned: &mut Vec<f32>,
+        out: &mut Vec<u8>,
+    ) {
+        self.turn(kernels, vector, turned);
         let end = out.len() + self.stride();
         out.extend(turned.iter().map(|x| quantise(*x, self.scale).cast_unsigned()));
         out.resize(end, 0);
@@ -155,9 +158,9 @@ impl Rotation {
 
     /// A query as a row, and what its product with a stored row is multiplied with to become a
     /// cosine. A query has a scale of its own.
-    pub(super) fn query(&self, vector: &[f32]) -> (Vec<i8>, f32) {
+    pub(super) fn query(&self, kernels: &dyn Kernels, vector: &[f32]) -> (Vec<i8>, f32) {
         let mut turned = Vec::new();
-        self.turn(vector, &mut turned);
+        self.turn(kernels, vector, &mut turned);
         let largest = turned.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
         let scale = LARGEST / largest.max(1e-6);
         let mut row: Vec<i8> = turned.iter().map(|x| quantise(*x, scale)).collect();
@@ -169,7 +172,7 @@ impl Rotation {
     fn largest(&self, sample: &[Vec<f32>]) -> f32 {
         let (mut turned, mut sizes) = (Vec::new(), Vec::new());
         for vector in sample.iter().take(MAX_SAMPLE) {
-            self.turn(vector, &mut turned);
+            self.turn(&Scalar, vector, &mut turned);
             sizes.extend(turned.iter().map(|x| x.abs()));
         }
         let last = sizes.len().saturating_sub(1);
@@ -325,8 +328,8 @@ mod tests {
             let mut worst = 0_f32;
             let (mut a, mut b) = (Vec::new(), Vec::new());
             for pair in sample.windows(2) {
-                rotation.turn(&pair[0], &mut a);
-                rotation.turn(&pair[1], &mut b);
+                rotation.turn(&Scalar, &pair[0], &mut a);
+                rotation.turn(&Scalar, &pair[1], &mut b);
                 worst = worst.max((dot(&a, &b) - dot(&pair[0], &pair[1])).abs());
             }
             worst
@@ -384,9 +387,9 @@ mod tests {
             };
             let (a, b) = (unit(&a), unit(&b));
             let rotation = Rotation { scale: 127.0, ..Rotation::prefix(a.len(), a.len()) };
-            let (query, factor) = rotation.query(&a);
+            let (query, factor) = rotation.query(&Scalar, &a);
             let mut row = Vec::new();
-            rotation.row(&b, &mut Vec::new(), &mut row);
+            rotation.row(&Scalar, &b, &mut Vec::new(), &mut row);
             let found: i32 = query
                 .iter()
                 .zip(&row)

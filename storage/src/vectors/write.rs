@@ -1,15 +1,16 @@
 //! Adding, removing, and making the coarse vectors anew.
 
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use garret_core::medium::{Medium, MediumError};
+use garret_core::vector::Kernels;
 
-use super::layout::{BLOCK_ROWS, CoarseHead, ENTRY, FullHead, PAGE, entry, vector_check};
+use super::layout::{BLOCK_ROWS, CoarseHead, ENTRY, FULL_VERSION, FullHead, PAGE, entry};
 use super::load::{Coarse, Loaded, show};
 use super::rotation::{Rotation, halve, widen};
-use super::scan::{normalised, read_whole};
+use super::scan::{length_factor, read_whole, scaled};
 use super::slots::{MAX_SLOTS, Slot, Slots};
 use super::{Content, MAX_COARSE, Side, Spec, UnitKey, VectorError, VectorStore};
 
@@ -25,8 +26,12 @@ const MAX_PENDING: usize = 1 << 16;
 /// Rows of the coarse file that are written at once while it is made anew.
 const REBUILD_ROWS: usize = 4_096;
 
-/// A unit and its vector, on their way into a row.
-type New<'a> = (UnitKey, &'a [f32]);
+/// A unit on its way into a row: its vector, and what that is multiplied with to have length 1.
+struct New<'a> {
+    key: UnitKey,
+    vector: &'a [f32],
+    factor: f64,
+}
 
 impl VectorStore {
     /// Adds vectors of units that have none, and says how many it added; of one that has a vector,
@@ -40,16 +45,17 @@ impl VectorStore {
         units: &[(UnitKey, V)],
     ) -> Result<usize, VectorError> {
         let dims = self.spec.as_ref().ok_or(VectorError::NoEmbedder)?.dims;
-        for (_, vector) in units {
-            normalised(vector.as_ref(), dims)?;
-        }
-        if units.is_empty() {
+        let all = units.iter().map(|(key, vector)| {
+            let (key, vector) = (*key, vector.as_ref());
+            Ok(New { key, vector, factor: length_factor(vector, dims)? })
+        });
+        let mut new = all.collect::<Result<Vec<_>, VectorError>>()?;
+        if new.is_empty() {
             return Ok(0);
         }
         self.make_writable()?;
-        let mut seen = BTreeSet::new();
-        let new = units.iter().filter(|(key, _)| !self.contains(*key) && seen.insert(*key));
-        let new: Vec<New<'_>> = new.map(|(key, vector)| (*key, vector.as_ref())).collect();
+        let mut seen = HashSet::with_capacity(new.len());
+        new.retain(|new| !self.contains(new.key) && seen.insert(new.key));
         let Content::Ours(loaded) = &mut self.content else { return Ok(0) };
         if new.len() > MAX_SLOTS - loaded.slots.live() {
             return Err(VectorError::Full);
@@ -59,7 +65,7 @@ impl VectorStore {
         for run in slots.chunk_by(|a, b| b.checked_sub(*a) == Some(1) && b % BLOCK_ROWS != 0) {
             let (now, later) = rest.split_at(run.len());
             rest = later;
-            match loaded.write_run(run[0], now) {
+            match loaded.write_run(&*self.kernels, run[0], now) {
                 Ok(entries) => {
                     self.pending.get_mut().unwrap_or_else(|e| e.into_inner()).extend(entries)
                 }
@@ -238,6 +244,7 @@ impl VectorStore {
             Content::Absent | Content::Foreign => 0,
         };
         let head = FullHead {
+            version: FULL_VERSION,
             epoch: last.wrapping_add(1),
             fingerprint: spec.fingerprint,
             dims: spec.dims as u32,
@@ -280,7 +287,7 @@ impl VectorStore {
         let medium = self.noting(medium)?;
         let Content::Ours(loaded) = &mut self.content else { return Ok(()) };
         loaded.coarse = None;
-        match loaded.write_coarse(medium, rotation) {
+        match loaded.write_coarse(&*self.kernels, medium, rotation) {
             Ok(coarse) => loaded.coarse = Some(coarse),
             Err(error) => return self.noting(Err(error)),
         }
@@ -304,6 +311,7 @@ impl Loaded {
     /// Writes vectors into rows that follow each other within a block, and gives their entries.
     fn write_run(
         &mut self,
+        kernels: &dyn Kernels,
         first: Slot,
         units: &[New<'_>],
     ) -> Result<Vec<(Slot, [u8; ENTRY])>, MediumError> {
@@ -312,15 +320,15 @@ impl Loaded {
         let (mut whole, mut rows) = (Vec::with_capacity(units.len() * dims * 2), Vec::new());
         let (mut halves, mut wide, mut turned) = (Vec::new(), Vec::new(), Vec::new());
         let mut entries = Vec::with_capacity(units.len());
-        for (slot, (key, vector)) in (first..).zip(units) {
-            // It was looked at before; an error can't be.
-            halve(&normalised(vector, dims).unwrap_or_default(), &mut halves);
+        for (slot, new) in (first..).zip(units) {
+            scaled(new.vector, new.factor, &mut wide);
+            halve(&wide, &mut halves);
             widen(&halves, &mut wide);
-            coarse.rotation.row(&wide, &mut turned, &mut rows);
+            coarse.rotation.row(kernels, &wide, &mut turned, &mut rows);
             let start = whole.len();
             whole.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
-            let check = vector_check(&whole[start..]);
-            entries.push((slot, *key, check));
+            let check = self.head.vector_check(&whole[start..]);
+            entries.push((slot, new.key, check));
         }
         self.medium.write_at(self.head.vector_at(first), &whole)?;
         coarse.medium.write_at(coarse.row_at(first), &rows)?;
@@ -408,6 +416,7 @@ impl Loaded {
     /// Writes all coarse vectors, their head last.
     fn write_coarse(
         &self,
+        kernels: &dyn Kernels,
         medium: Arc<dyn Medium>,
         rotation: Rotation,
     ) -> Result<Coarse, MediumError> {
@@ -424,7 +433,7 @@ impl Loaded {
         let coarse = Coarse { medium, head, rotation };
         let slots: Vec<Slot> = (0..self.slots.len() as Slot).collect();
         for some in slots.chunks(REBUILD_ROWS) {
-            let rows = self.coarse_rows(&coarse.rotation, some)?;
+            let rows = self.coarse_rows(kernels, &coarse.rotation, some)?;
             coarse.medium.write_at(coarse.row_at(some[0]), &rows)?;
         }
         coarse.medium.set_len(coarse.row_at(slots.len() as Slot))?;
@@ -435,14 +444,19 @@ impl Loaded {
     }
 
     /// Coarse rows of some slots, zeros for dead and damaged ones.
-    fn coarse_rows(&self, rotation: &Rotation, slots: &[Slot]) -> Result<Vec<u8>, MediumError> {
+    fn coarse_rows(
+        &self,
+        kernels: &dyn Kernels,
+        rotation: &Rotation,
+        slots: &[Slot],
+    ) -> Result<Vec<u8>, MediumError> {
         let mut rows = Vec::with_capacity(slots.len() * rotation.stride());
         let (mut bits, mut buffer, mut wide, mut turned) = Default::default();
         for slot in slots {
             let end = rows.len() + rotation.stride();
             if self.slots.key(*slot).is_some() && read_whole(self, *slot, &mut bits, &mut buffer)? {
                 widen(&bits, &mut wide);
-                rotation.row(&wide, &mut turned, &mut rows);
+                rotation.row(kernels, &wide, &mut turned, &mut rows);
             }
             rows.resize(end, 0);
         }

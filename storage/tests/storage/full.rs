@@ -85,7 +85,7 @@ fn writing_goes_on_while_folding_finds_no_room() {
         ms: 0,
     };
     let mut number = 0;
-    while number < 1_100 {
+    while number < 2_100 {
         assert_eq!(apply(&store, &accept(number)).unwrap(), model.apply(&accept(number)));
         number += 1;
     }
@@ -103,7 +103,7 @@ fn writing_goes_on_while_folding_finds_no_room() {
         }
     };
     assert!(matches!(refused, WriteError::Full), "{refused}");
-    assert!(store.pending().unwrap() > 1_200, "a fold was due at 1,024: {number}");
+    assert!(store.pending().unwrap() > 2_200, "a fold was due at 2,048: {number}");
     assert_eq!(dump(&store).unwrap(), model.dump());
     pair.records.set_faults(Faults::default());
     assert_eq!(apply(&store, &accept(number)).unwrap(), model.apply(&accept(number)));

@@ -1,5 +1,6 @@
 //! The journal: what waits in it, what an open makes of it, and which journals are refused.
 
+use garret_core::medium::{Medium, MediumError};
 use garret_hal::media::{Faults, FaultyMedium, Op as MediumOp, RamMedium};
 use garret_storage::{OpenError, Store, file_name};
 use sha2::Digest as _;
@@ -80,34 +81,98 @@ fn a_long_run_folds_on_its_way() {
             assert_eq!(read(&pair.bytes()).unwrap(), model.dump(), "{number}");
         }
     }
-    assert_eq!(folds, 2_499 / 1_024);
+    assert_eq!(folds, 2_499 / 2_048);
     store.fold().unwrap();
     assert_eq!(store.pending().unwrap(), 0);
     let [records, journal] = pair.bytes();
-    assert_eq!(journal.len(), 128 << 10);
+    assert_eq!(journal.len(), 256 << 10);
     assert_eq!(read(&[records, Vec::new()]).unwrap(), model.dump());
+}
+
+/// A device that is written to by way of pages of 4,096 bytes, as a file's cache does it.
+#[derive(Clone)]
+struct Paged(FaultyMedium);
+
+impl Medium for Paged {
+    fn len(&self) -> Result<u64, MediumError> {
+        self.0.len()
+    }
+
+    fn read_at(&self, offset: u64, out: &mut [u8]) -> Result<(), MediumError> {
+        self.0.read_at(offset, out)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
+        self.0.write_at(offset, bytes)
+    }
+
+    fn set_len(&self, len: u64) -> Result<(), MediumError> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> Result<(), MediumError> {
+        self.0.sync()
+    }
+}
+
+/// The blocks of 4,096 or 512 bytes that each add writes, and the lengths of the writes.
+fn blocks_of_adds<M: Medium + Clone + 'static>(
+    wrap: impl Fn(FaultyMedium) -> M,
+    block: u64,
+) -> Vec<(u64, usize)> {
+    let records = FaultyMedium::new(Faults::default());
+    let journal = records.beside(Vec::new());
+    let pair = Pair { journal: wrap(journal.clone()), records: wrap(records) };
+    let store = pair.open();
+    apply(&store, &accept(1)).unwrap();
+    apply(&store, &accept(2)).unwrap();
+    let before = usize::try_from(journal.ops()).unwrap();
+    for number in 3..=500 {
+        apply(&store, &accept(number)).unwrap();
+    }
+    let recording = journal.recording();
+    let ops = &recording.ops()[before..];
+    assert_eq!(ops.len(), 2 * 498);
+    let written = |pair: &[MediumOp]| {
+        let [MediumOp::Write { offset, bytes }, MediumOp::Sync] = pair else {
+            panic!("{pair:?}");
+        };
+        let end = offset + bytes.len() as u64;
+        (end.div_ceil(block) - offset / block, bytes.len())
+    };
+    ops.chunks(2).map(written).collect()
 }
 
 /// A device writes whole blocks: a write that lies in two costs twice as much.
 #[test]
 fn an_add_writes_one_block_and_syncs_once() {
-    let records = FaultyMedium::new(Faults::default());
-    let pair = Pair { journal: records.beside(Vec::new()), records };
-    let store = pair.open();
-    apply(&store, &accept(1)).unwrap();
-    apply(&store, &accept(2)).unwrap();
-    let before = usize::try_from(pair.journal.ops()).unwrap();
-    for number in 3..=500 {
-        apply(&store, &accept(number)).unwrap();
-    }
-    let recording = pair.journal.recording();
-    let ops = &recording.ops()[before..];
-    assert_eq!(ops.len(), 2 * 498);
-    for pair in ops.chunks(2) {
-        let [MediumOp::Write { offset, bytes }, MediumOp::Sync] = pair else {
-            panic!("{pair:?}");
+    let paged = blocks_of_adds(Paged, 4_096);
+    assert!(paged.iter().all(|(blocks, len)| *blocks == 1 && *len < 512));
+    // Where there is no cache that would fill them, the journal writes whole ones.
+    let small = blocks_of_adds(|medium| medium, 512);
+    assert!(small.iter().all(|written| *written == (1, 512)));
+}
+
+/// A namespace is carried from one machine to another.
+#[test]
+fn a_journal_goes_on_in_blocks_of_another_size() {
+    let mut model = Model::default();
+    let mut bytes = said(&Ram::default(), &mut model, 1..=7);
+    for round in 0..6_u64 {
+        let messages = 8 + round * 9..=16 + round * 9;
+        bytes = match round % 2 {
+            0 => {
+                let records = FaultyMedium::with_image(bytes[0].clone(), Faults::default());
+                let pair = Pair { journal: records.beside(bytes[1].clone()), records };
+                let store = pair.open();
+                for op in messages.map(accept) {
+                    assert_eq!(apply(&store, &op).unwrap(), model.apply(&op));
+                }
+                [pair.records.image(), pair.journal.image()]
+            }
+            _ => said(&Ram::of(bytes), &mut model, messages),
         };
-        assert_eq!(offset / 4_096, (offset + bytes.len() as u64 - 1) / 4_096, "{offset}");
+        assert_eq!(read(&bytes).unwrap(), model.dump(), "{round}");
     }
 }
 
@@ -203,7 +268,7 @@ fn a_journal_of_another_namespace_or_version_is_refused() {
     let store = Store::on_media("neighbour", move |part| match part {
         garret_storage::Part::Records => Ok(Box::new(neighbour.records.clone())),
         garret_storage::Part::Journal => Ok(Box::new(neighbour.journal.clone())),
-        _ => Err(garret_core::medium::MediumError::Denied),
+        _ => Err(MediumError::Denied),
     });
     let store = store.unwrap();
     apply(&store, &accept(1)).unwrap();
@@ -211,12 +276,12 @@ fn a_journal_of_another_namespace_or_version_is_refused() {
     let error = read(&[records.clone(), other.journal.snapshot()]).unwrap_err();
     assert!(matches!(&error, OpenError::OtherNamespace { found, .. } if found == "neighbour"));
 
-    journal[16] = 3;
+    journal[16] = 4;
     let end = 30 + NAMESPACE.len();
     let check = sha2::Sha256::digest(&journal[..end]);
     journal[end..end + 8].copy_from_slice(&check[..8]);
     let error = read(&[records, journal]).unwrap_err();
-    assert!(matches!(error, OpenError::NewerFormat { found: 3, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerFormat { found: 4, .. }), "{error}");
 }
 
 /// One of the two files was put back from a backup, or is of another history.
@@ -280,4 +345,21 @@ fn a_journal_is_made_by_the_second_write() {
     assert!(journal.exists());
     drop(store);
     assert_eq!(open().session(&id(0)).unwrap().unwrap().turns, 2);
+}
+
+/// A quiet moment is used for a fold that would come soon, and no other.
+#[test]
+fn a_quiet_moment_folds_what_is_worth_it() {
+    let (pair, mut model) = (Ram::default(), Model::default());
+    said(&pair, &mut model, 1..=30);
+    let store = pair.open();
+    assert!(!store.tend_journal().unwrap());
+    assert_eq!(store.pending().unwrap(), 29);
+    for op in (31..=1_025).map(accept) {
+        apply(&store, &op).unwrap();
+    }
+    assert_eq!(store.pending().unwrap(), 1_024);
+    assert!(store.tend_journal().unwrap());
+    assert_eq!(store.pending().unwrap(), 0);
+    assert!(!store.tend_journal().unwrap());
 }
