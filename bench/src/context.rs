@@ -1,9 +1,9 @@
 //! `context`: whether the turns that answer a question are in the prompt that asks it.
 //!
-//! Data is in the format of `locomo`. The first speaker of a conversation is taken for the user, the
-//! other for the assistant, and what both say stands behind their names; the question is asked at the
-//! end. The prompt is what the agent gives to the model, decoded; no model runs, only its tokenizer.
-//! With `--joined` all conversations are one after another in a single session.
+//! Data is in the format of `locomo`. Conversations are imported with the names of who spoke, each of
+//! their sessions as one, and the question is asked at the end of the last one. The prompt is what the
+//! agent gives to the model, decoded; no model runs, only its tokenizer. With `--joined` all
+//! conversations are in one store.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -26,7 +26,8 @@ use garret_llm::encoder::Encoder;
 use garret_llm::template::ChatTemplate;
 use garret_llm::vocab::Vocabulary as _;
 use garret_llm::{Backend, Model, ModelOptions};
-use garret_storage::{NewReply, Part, Store, StoredFinish};
+use garret_storage::search::Speaker;
+use garret_storage::{ImportedTurn, Part, Store};
 use serde::{Deserialize, Serialize};
 
 use crate::lines;
@@ -51,9 +52,9 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 8_192)]
     window: u32,
     /// Most tokens of what is remembered, one run for each
-    #[arg(long, value_delimiter = ',', default_values_t = [250, 500, 1_000, 2_000, 4_000])]
+    #[arg(long, value_delimiter = ',', default_values_t = [250, 500, 1_000, 2_000])]
     memory_tokens: Vec<u32>,
-    /// All conversations in one session
+    /// All conversations in one store
     #[arg(long)]
     joined: bool,
     /// Ask every n-th question only
@@ -65,6 +66,7 @@ pub(crate) struct Options {
 struct Turn {
     conv: String,
     dia_id: String,
+    session: u64,
     timestamp: String,
     speaker: String,
     text: String,
@@ -156,9 +158,9 @@ fn report(memory: u32, rows: &[Row]) {
          assembled in {:.1} ms (median) {:.1} (p95)",
         median(&used),
         median(&prompt),
-        percentile(&prompt, 100.0),
+        percentile(&prompt, 1.0),
         median(&ms),
-        percentile(&ms, 95.0),
+        percentile(&ms, 0.95),
     );
 }
 
@@ -204,23 +206,17 @@ impl<'t> Bench<'t> {
     fn tell(&self, name: &str, conversations: &[&str]) -> Result<History, Box<dyn Error>> {
         let media: Vec<RamMedium> = Part::ALL.iter().map(|_| RamMedium::new()).collect();
         let store = store_on(&media)?;
-        let session: SessionId = name.parse()?;
+        let mut session: SessionId = name.parse()?;
         let mut end_ms = 0;
         for conv in conversations {
-            let said: Vec<_> = self.turns.iter().filter(|turn| turn.conv == *conv).collect();
-            let user = said.first().map(|turn| turn.speaker.as_str());
-            let mut open = None;
-            for turn in said {
+            for turn in self.turns.iter().filter(|turn| turn.conv == *conv) {
                 let at = at(&turn.timestamp)?;
                 end_ms = end_ms.max(at.unix_ms);
-                let text = turn.line();
-                open = match open.take() {
-                    Some(seq) if Some(turn.speaker.as_str()) != user => {
-                        reply(&store, &session, seq, &text, at)?;
-                        None
-                    }
-                    _ => Some(store.accept(&session, &text, at)?),
-                };
+                session = format!("{conv}-{}", turn.session).parse()?;
+                let speaker = Speaker::Named(&turn.speaker);
+                let text = turn.whole();
+                let said = ImportedTurn { session: &session, speaker, text: &text, at, id: None };
+                store.import_turns(&[said])?;
             }
         }
         if let Some(embedder) = &self.embedder {
@@ -304,10 +300,10 @@ impl<'t> Bench<'t> {
 }
 
 impl Turn {
-    /// Who says what, and what a picture shows.
-    fn line(&self) -> String {
+    /// Text with what a picture shows.
+    fn whole(&self) -> String {
         let caption = self.caption.as_deref().map(|caption| format!(" [image: {caption}]"));
-        format!("{}: {}{}", self.speaker, self.text, caption.unwrap_or_default())
+        format!("{}{}", self.text, caption.unwrap_or_default())
     }
 }
 
@@ -319,25 +315,6 @@ fn at(timestamp: &str) -> Result<WallTime, Box<dyn Error>> {
     let time: jiff::civil::DateTime = timestamp.parse()?;
     let unix_ms = jiff::tz::TimeZone::UTC.to_timestamp(time)?.as_millisecond();
     Ok(WallTime { unix_ms, confidence: Confidence::Good })
-}
-
-fn reply(
-    store: &Store,
-    session: &SessionId,
-    seq: u64,
-    text: &str,
-    at: WallTime,
-) -> Result<(), Box<dyn Error>> {
-    let reply = NewReply {
-        text,
-        tokens: &[],
-        model_fingerprint: &[0; 32],
-        finish: StoredFinish::Stop,
-        at,
-        receipt: b"",
-        trace: b"",
-    };
-    Ok(store.reply(session, seq, reply)?)
 }
 
 fn store_on(media: &[RamMedium]) -> Result<Store, Box<dyn Error>> {

@@ -48,13 +48,16 @@ where
     /// any moment ends the work within one decode batch, or one call of the embedder; nothing that
     /// was finished is lost, and the next call goes on from there.
     pub async fn idle(&mut self, session: &SessionId) -> Idled {
-        let prefilled = self.settle(session).await;
-        let embedded = self.embed().await;
-        let extracted = self.extract(session).await;
-        let inferred = self.infer(session).await;
-        let compaction = self.compact(session, When::Idle).await;
+        let mut idled = Idled { prefilled: self.settle(session).await, ..Idled::default() };
+        idled.embedded = self.embed().await;
+        // Before its first message there is no such session.
+        if matches!(self.parts.store.session(session), Ok(Some(_))) {
+            idled.extracted = self.extract(session).await;
+            idled.inferred = self.infer(session).await;
+            idled.compaction = self.compact(session, When::Idle).await;
+        }
         self.fold().await;
-        Idled { prefilled, embedded, extracted, inferred, compaction }
+        idled
     }
 
     /// Has the model bring the conversation into its cache, unless it is there as the next prompt will

@@ -76,6 +76,7 @@ impl<'a> Recall<'a> {
             .filter(|hit| hit.relevance >= LEAST)
             .filter(untracked)
             .filter(hidden)
+            .filter(|hit| !hit.text.trim().is_empty())
             .filter(|hit| known.insert(hit.text.trim()))
             .take(MOST)
             .collect();
@@ -93,7 +94,7 @@ impl<'a> Recall<'a> {
         let Asking { session, turn, text, now, .. } = self.asking;
         let vector = self.embedder.and_then(|embedder| embed::query(self.store, embedder, text));
         let (vector, except) = (vector.as_deref(), Some((session, turn)));
-        let search = Search { now, vector, except, ..Search::new(text, most) };
+        let search = Search { now, vector, except, excerpt: LONGEST, ..Search::new(text, most) };
         match self.store.find(&search) {
             Ok(found) => presence::sift(self.store, found.hits, now).unwrap_or_else(|error| {
                 tracing::warn!(%error, "nothing is remembered: a fact can't be read");
@@ -125,6 +126,8 @@ const LIKELY: f32 = 0.05;
 const LIKELY_BY_MEANING: f32 = 0.027;
 /// How likely every hit must be: most of the answers behind the first are.
 const LEAST: f32 = 0.02;
+/// Most bytes of a message, of which the part that answers is shown.
+const LONGEST: usize = 1_600;
 /// Most messages that are looked at; far more than fit into a block.
 const MOST: usize = 160;
 /// Tokens that a block may have more where it meets the user's words.

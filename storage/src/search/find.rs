@@ -4,7 +4,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadTransaction, ReadableDatabase as _};
 
 use super::derived::{Change, Kept};
-use super::excerpt::excerpt;
+use super::excerpt::{EXCERPT_BYTES, excerpt};
 use super::filter::Filter;
 use super::index::{Index, Wanted};
 use super::links;
@@ -59,6 +59,9 @@ pub struct Search<'a> {
     /// What isn't found and has no say in what is usual: the turn that asks, where that is stored
     /// already.
     pub except: Option<(&'a SessionId, TurnSeq)>,
+    /// Most bytes of a hit's text, save that no word is cut; of a longer text it is the part that
+    /// answers.
+    pub excerpt: usize,
 }
 
 impl<'a> Search<'a> {
@@ -75,6 +78,7 @@ impl<'a> Search<'a> {
             now: None,
             vector: None,
             except: None,
+            excerpt: EXCERPT_BYTES,
         }
     }
 }
@@ -217,7 +221,8 @@ impl Store {
                 filter.except = except;
                 let ranked = contain(|| self.rank(transaction, index, &query, &filter, search))?;
                 let searched = index.count(&filter);
-                let hits = ranked.iter().map(|one| hit(transaction, kept, one, &query));
+                let cut = Cut { words: &query.words, most: search.excerpt };
+                let hits = ranked.iter().map(|one| hit(transaction, kept, one, cut));
                 let hits = contain(|| hits.collect::<Result<_, _>>())?;
                 Ok(Found { hits, searched })
             },
@@ -302,15 +307,22 @@ fn filter(index: &Index, search: &Search<'_>, session: Option<u64>) -> Option<Fi
 const EXACT: usize = 200;
 
 /// What there is to show of a unit.
+/// What is shown of a text.
+#[derive(Clone, Copy)]
+struct Cut<'q> {
+    words: &'q [Vec<String>],
+    most: usize,
+}
+
 fn hit(
     transaction: &ReadTransaction,
     kept: &Kept,
     ranked: &Ranked,
-    query: &Query,
+    cut: Cut<'_>,
 ) -> Result<Hit, Fault> {
     let mut hit = match ranked.fact {
-        Some(id) => fact_hit(transaction, kept, ranked, FactId(id), query),
-        None => message_hit(transaction, kept, ranked, query),
+        Some(id) => fact_hit(transaction, kept, ranked, FactId(id), cut),
+        None => message_hit(transaction, kept, ranked, cut),
     }?;
     hit.through = ranked.through.and_then(|key| public_id(kept, key));
     Ok(hit)
@@ -332,7 +344,7 @@ fn message_hit(
     transaction: &ReadTransaction,
     kept: &Kept,
     ranked: &Ranked,
-    query: &Query,
+    cut: Cut<'_>,
 ) -> Result<Hit, Fault> {
     let (number, turn) = (ranked.session, ranked.turn);
     let missing = || damaged("index (a message isn't there)", turn_name(number, turn));
@@ -357,7 +369,7 @@ fn message_hit(
     };
     let id = public_id(kept, ranked.key()).ok_or_else(missing)?;
     let said = Shown { id, kind: Kind::Message, source, valid_to: None };
-    Ok(said.hit(ranked, Some(session), Some(turn), text, query))
+    Ok(said.hit(ranked, Some(session), Some(turn), text, cut))
 }
 
 fn fact_hit(
@@ -365,7 +377,7 @@ fn fact_hit(
     kept: &Kept,
     ranked: &Ranked,
     id: FactId,
-    query: &Query,
+    cut: Cut<'_>,
 ) -> Result<Hit, Fault> {
     let missing = || damaged("index (a fact isn't there)", id.to_string());
     let fact = facts::fact(transaction, id)?.ok_or_else(missing)?;
@@ -377,7 +389,7 @@ fn fact_hit(
         source: fact.source.to_string(),
         valid_to: fact.valid_to,
     };
-    Ok(shown.hit(ranked, session, turn, &fact.text, query))
+    Ok(shown.hit(ranked, session, turn, &fact.text, cut))
 }
 
 /// What messages and facts tell differently.
@@ -395,9 +407,9 @@ impl Shown {
         session: Option<SessionId>,
         turn: Option<TurnSeq>,
         text: &str,
-        query: &Query,
+        cut: Cut<'_>,
     ) -> Hit {
-        let part = excerpt(text, &query.words);
+        let part = excerpt(text, cut.words, cut.most);
         Hit {
             id: self.id,
             kind: self.kind,
