@@ -132,6 +132,16 @@ fn what_the_prompt_shows_anyway_is_not_remembered() {
     }
 }
 
+/// A reply of nothing but white space says nothing.
+#[test]
+fn blank_messages_are_not_remembered() {
+    let model = ScriptedModel::new(8_192, []);
+    let mut agent = agent(&model, None, &[("kitchen", "My bees live behind the shed.", " \n\t")]);
+    let outcome = say(&mut agent, "Where do my bees live?");
+    assert_eq!(outcome.memory, ["kitchen/1/user"]);
+    are_quotes(&texts(&model).pop().unwrap(), "Where do my bees live?");
+}
+
 /// A question that was asked before says nothing about its answer.
 #[test]
 fn the_same_question_is_not_an_answer() {
