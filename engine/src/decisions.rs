@@ -139,6 +139,10 @@
 //! window of 4,096 tokens, below which a result has no room. What a tag looks like is stripped from
 //! every reply in any case.
 //!
+//! They stand behind the user's instructions and end with what holds for most messages: told of tools
+//! first, Qwen2.5-Coder-1.5B answered "My name is Ada and I live in Oslo" with "I don't have enough
+//! information", and thanks with a tag.
+//!
 //! # Why is a result part of no later prompt?
 //!
 //! It was needed for one reply, and that reply is kept. With results in history the window would
