@@ -133,15 +133,15 @@
 //!
 //! # Why are tools told of only to larger models?
 //!
-//! The instructions take some 230 tokens of every prompt. Asked for what only an old turn says,
-//! Qwen2.5-Coder-1.5B writes the tag and answers from its result; SmolLM2-135M writes about tags, or
-//! a tag and an invented result behind it. So `tools = auto` is on from 900 million parameters and a
-//! window of 4,096 tokens, below which a result has no room. What a tag looks like is stripped from
-//! every reply in any case.
+//! The instructions take some 170 tokens of every prompt, and a small model that is told of tools uses
+//! them at the wrong time: SmolLM2-135M writes about tags, or a tag and an invented result behind it;
+//! Qwen2.5-Coder-1.5B answers from what it looked up when it is asked for something old, but looks up
+//! "My name is Ada and I live in Oslo" three times and says nothing. So `tools = auto` is on from 2.5
+//! billion parameters, which is a guess: no such model was tried. It takes a window of 4,096 tokens,
+//! below which a result has no room. What a tag looks like is stripped from every reply in any case.
 //!
 //! They stand behind the user's instructions and end with what holds for most messages: told of tools
-//! first, Qwen2.5-Coder-1.5B answered "My name is Ada and I live in Oslo" with "I don't have enough
-//! information", and thanks with a tag.
+//! first, Qwen2.5-Coder-1.5B answered nearly everything with an apology.
 //!
 //! # Why is a result part of no later prompt?
 //!

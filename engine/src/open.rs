@@ -89,7 +89,7 @@ impl Prepared {
     }
 }
 
-/// Whether the model is told of tools. One of less than about a billion parameters doesn't use them,
+/// Whether the model is told of tools. One of less than about three billion parameters doesn't use them well,
 /// and where the window is small what they find has no room.
 fn uses_tools(config: &Config, model: &LlamaChat) -> bool {
     match config.tools.value {
@@ -396,7 +396,7 @@ pub enum AgentOpenError {
 /// Smallest window in which tools are told of unasked, in tokens.
 const TOOLS_WINDOW: u32 = 4_096;
 /// Smallest model that is told of tools unasked, in parameters.
-const TOOLS_PARAMETERS: u64 = 900_000_000;
+const TOOLS_PARAMETERS: u64 = 2_500_000_000;
 
 /// File name of the model that the quick start fetches.
 pub const STARTER: &str = "SmolLM2-135M-Instruct-Q4_1.gguf";
