@@ -12,7 +12,7 @@ use crate::error::{Fault, WriteError};
 use crate::facts::MAX_NAME_BYTES;
 use crate::journal::apply::{Outcome, load};
 use crate::journal::op::{Op, Said};
-use crate::search::{Change, Speaker};
+use crate::search::Speaker;
 use crate::store::Store;
 use crate::table::{IMPORTED, SESSIONS, import_key};
 use crate::write::{check_size, unexpected};
@@ -110,12 +110,6 @@ impl Store {
                 other => return unexpected(other),
             };
             let added = places.iter().flatten().count();
-            for (turn, place) in new.iter().zip(&places) {
-                let Some(Place { number, seq, as_reply }) = *place else { continue };
-                self.changed(Change::Session(number, turn.session.clone()));
-                let change = if as_reply { Change::Answered } else { Change::Said };
-                self.changed(change(number, seq));
-            }
             Ok(Ok(Imported { added, skipped: turns.len() - added }))
         })
     }

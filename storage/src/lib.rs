@@ -99,6 +99,7 @@ mod error;
 pub mod facts;
 mod forget;
 mod import;
+mod index;
 mod journal;
 mod lock;
 mod name;

@@ -14,6 +14,7 @@ use redb::{
 use crate::backend::{Adapter, Link, Stage};
 use crate::create::{self, Found};
 use crate::error::{Fault, OpenError, WriteError};
+use crate::index::Tracker;
 use crate::journal::apply::{Outcome, apply};
 use crate::journal::frame::Position;
 use crate::journal::op::Op;
@@ -30,6 +31,8 @@ pub(crate) struct Open {
     pub(crate) database: Database,
     pub(crate) link: Arc<Link>,
     pub(crate) journal: Journal,
+    /// The file of the text index, and what it doesn't know yet.
+    pub(crate) index: Tracker,
     /// Whether nothing was ever written.
     pub(crate) is_new: bool,
     /// Whether something was forgotten that may still be in the files.
@@ -59,7 +62,7 @@ impl Open {
         let opened = contain(|| {
             let database = builder().create_with_backend(Adapter(link.clone()))?;
             Ok(match prepare(&database, namespace, media, found) {
-                Ok(journal) => Ok((due(&database)?, database, journal)),
+                Ok((journal, index)) => Ok((due(&database)?, database, journal, index)),
                 Err(unopened) => {
                     discard(database);
                     Err(unopened)
@@ -67,8 +70,8 @@ impl Open {
             })
         });
         match opened {
-            Ok(Ok((rewrite_due, database, journal))) => {
-                Ok(Self { database, link, journal, is_new, rewrite_due })
+            Ok(Ok((rewrite_due, database, journal, index))) => {
+                Ok(Self { database, link, journal, index, is_new, rewrite_due })
             }
             Ok(Err(Unopened::Fault(fault))) => Err(Unopened::Fault(explain(fault, &link))),
             Ok(Err(unopened)) => Err(unopened),
@@ -89,12 +92,14 @@ impl Open {
         }
         let payload = op.encode()?;
         if !op.is_removal() && self.journal.append(&payload).map_err(Fault::Medium)? {
+            self.index.wrote(self.journal.last(), op, &outcome);
             set_durability(&mut transaction, Durability::None)?;
             transaction.commit()?;
         } else {
             let place = self.journal.next(&payload);
             // It can be large, and the commit needs memory of its own.
             drop(payload);
+            self.index.wrote(place, op, &outcome);
             self.commit(transaction, place)?;
             if op.is_removal() {
                 self.journal.soil();
@@ -120,6 +125,7 @@ impl Open {
         place: Position,
     ) -> Result<(), Fault> {
         transaction.open_table(META)?.insert(key::JOURNAL, place.to_bytes().as_slice())?;
+        self.index.folds(place);
         // Else the first open after a crash reads every page, and refuses a store with any wrong one.
         transaction.set_quick_repair(true);
         set_durability(&mut transaction, Durability::Immediate)?;
@@ -127,6 +133,7 @@ impl Open {
         self.link.flush().map_err(Fault::Medium)?;
         self.is_new = false;
         self.journal.folded(place);
+        self.index.folded(place);
         Ok(())
     }
 
@@ -165,34 +172,45 @@ fn prepare(
     namespace: &str,
     media: &Arc<Media>,
     found: Found,
-) -> Result<Journal, Unopened> {
+) -> Result<(Journal, Tracker), Unopened> {
     let version = check(database, namespace)?;
     if version < VERSION {
         upgrade(database)?;
     }
     let ready = found == Found::Database && version == VERSION;
-    let (journal, replay) = Journal::open(media, namespace, folded(database)?, ready)?;
+    let folded = folded(database)?;
+    let (journal, replay) = Journal::open(media, namespace, folded, ready)?;
+    let mut index = Tracker::new(media.clone(), folded);
     if journal.pending() > 0 {
         let mut transaction = database.begin_write().map_err(Fault::from)?;
         for (at, payload) in replay.frames() {
-            repeat(&transaction, at.seq, payload)?;
+            repeat(&transaction, at, payload, &mut index)?;
         }
         set_durability(&mut transaction, Durability::None)?;
         transaction.commit().map_err(Fault::from)?;
         tracing::debug!(writes = journal.pending(), "applied what waited in the journal");
     }
-    Ok(journal)
+    Ok((journal, index))
 }
 
 /// Applies a write of the journal again.
-fn repeat(transaction: &WriteTransaction, seq: u64, payload: &[u8]) -> Result<(), Unopened> {
+fn repeat(
+    transaction: &WriteTransaction,
+    at: Position,
+    payload: &[u8],
+    index: &mut Tracker,
+) -> Result<(), Unopened> {
+    let seq = at.seq;
     let Some(op) = Op::decode(payload) else {
         return Err(Unopened::Journal(format!(
             "has a write that this program doesn't know, number {seq}: use a newer Garret"
         )));
     };
     match apply(transaction, &op) {
-        Ok(Ok(_)) => Ok(()),
+        Ok(Ok(outcome)) => {
+            index.found(at, &op, &outcome);
+            Ok(())
+        }
         Ok(Err(refusal)) => Err(no_longer(seq, &refusal.to_string())),
         Err(Fault::Damaged { what, key }) => Err(no_longer(seq, &format!("damaged {what}, {key}"))),
         Err(fault) => Err(fault.into()),

@@ -258,6 +258,7 @@ impl Store {
                 Err(fault)
             }
             done => {
+                self.derived.note(&open.index.fresh());
                 slot.open = Some(open);
                 done
             }
@@ -312,6 +313,9 @@ impl Slot {
 
 impl Drop for Store {
     fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.tend_index_at_end();
+        }
         let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = slot.open.take() {
             open.close();

@@ -8,7 +8,6 @@ use crate::error::{Fault, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::{Op, Reply};
 use crate::read::find;
-use crate::search::Change;
 use crate::store::{MAX_BYTES, Store};
 use crate::vectors::UnitKey;
 use crate::view::NewReply;
@@ -28,13 +27,10 @@ impl Store {
         check_size("the message", text.len())?;
         let op = Op::Accept { session: session.as_str(), text, at: at.into() };
         self.writing(|open| {
-            let (number, seq) = match open.perform(&op)? {
-                Ok(Outcome::Accepted { number, seq }) => (number, seq),
-                other => return unexpected(other),
-            };
-            self.changed(Change::Session(number, session.clone()));
-            self.changed(Change::Said(number, seq));
-            Ok(Ok(seq))
+            match open.perform(&op)? {
+                Ok(Outcome::Accepted { seq, .. }) => Ok(Ok(seq)),
+                other => unexpected(other),
+            }
         })
     }
 
@@ -68,13 +64,9 @@ impl Store {
             [] => Op::Reply(bare),
             trace => Op::TracedReply { reply: bare, trace },
         };
-        self.writing(|open| {
-            let number = match open.perform(&op)? {
-                Ok(Outcome::Replied { number }) => number,
-                other => return unexpected(other),
-            };
-            self.changed(Change::Answered(number, seq));
-            Ok(Ok(()))
+        self.writing(|open| match open.perform(&op)? {
+            Ok(Outcome::Replied { .. }) => Ok(Ok(())),
+            other => unexpected(other),
         })
     }
 
@@ -85,13 +77,9 @@ impl Store {
     /// same) and others.
     pub fn rename(&self, session: &SessionId, to: &SessionId) -> Result<(), WriteError> {
         let op = Op::Rename { session: session.as_str(), to: to.as_str() };
-        self.writing(|open| {
-            let number = match open.perform(&op)? {
-                Ok(Outcome::Renamed { number }) => number,
-                other => return unexpected(other),
-            };
-            self.changed(Change::Session(number, to.clone()));
-            Ok(Ok(()))
+        self.writing(|open| match open.perform(&op)? {
+            Ok(Outcome::Renamed { .. }) => Ok(Ok(())),
+            other => unexpected(other),
         })
     }
 
@@ -134,13 +122,9 @@ impl Store {
     fn remove(&self, session: &SessionId) -> Result<Vec<u64>, WriteError> {
         self.snapshots.wipe(self.media())?;
         let op = Op::Delete { session: session.as_str() };
-        self.writing(|open| {
-            let numbers = match open.perform(&op)? {
-                Ok(Outcome::Deleted { numbers }) => numbers,
-                other => return unexpected(other),
-            };
-            numbers.iter().for_each(|number| self.changed(Change::Removed(*number)));
-            Ok(Ok(numbers))
+        self.writing(|open| match open.perform(&op)? {
+            Ok(Outcome::Deleted { numbers }) => Ok(Ok(numbers)),
+            other => unexpected(other),
         })
     }
 

@@ -57,12 +57,7 @@ impl Store {
     pub fn import(&self, from: impl Read, taken: Taken) -> Result<ImportReport, ImportError> {
         let (mut reader, namespace) = Reader::begin(BufReader::with_capacity(BUFFER, from))?;
         let done = self.writing(|open| {
-            let done = take_all(open, &mut reader, taken)?;
-            if done.is_ok() {
-                // It is built again by the next search.
-                self.derived.forget();
-            }
-            Ok(Ok(done))
+            Ok(Ok(take_all(open, &mut reader, taken)?))
         })?;
         done.map(|report| ImportReport { namespace, ..report })
     }
@@ -98,6 +93,8 @@ fn take_and_commit<R: BufRead>(
         Err(error) => return Ok(Err(error)),
     };
     let place = open.journal.next(&[b"bundle".as_slice(), &hash].concat());
+    let counts = &report.counts;
+    open.index.lose(counts.turns + counts.replies + counts.facts);
     open.commit(transaction, place)?;
     Ok(Ok(report))
 }

@@ -15,7 +15,6 @@ use crate::error::{Fault, ReadError, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::record::{SessionRecord, damaged};
-use crate::search::Change;
 use crate::store::Store;
 use crate::table::SESSIONS;
 use crate::write::unexpected;
@@ -263,17 +262,9 @@ impl Store {
     }
 
     fn change(&self, op: FactOp<'_>) -> Result<Effect, WriteError> {
-        let touched: Vec<FactId> = match &op {
-            FactOp::Touch(touches) => touches.iter().map(|(fact, _)| FactId(*fact)).collect(),
-            _ => Vec::new(),
-        };
         let op = Op::Facts(op);
         self.writing(|open| match open.perform(&op)? {
-            Ok(Outcome::Facts(effect)) => {
-                let changed = effect.changed.iter().chain(&touched);
-                changed.for_each(|fact| self.changed(Change::Fact(*fact)));
-                Ok(Ok(effect))
-            }
+            Ok(Outcome::Facts(effect)) => Ok(Ok(effect)),
             other => unexpected(other),
         })
     }

@@ -14,10 +14,12 @@ use crate::summaries::Compaction;
 /// is there.
 ///
 /// A new variant needs, beside its line here: a function of its own that [`apply`] calls, an
-/// [`Outcome`] where the store has to know what came of it, and its line in `FORMAT.md`, "Frames".
+/// [`Outcome`] where the store has to know what came of it, its line in [`Changes::add`] (without, the
+/// text index is made anew after each), and its line in `FORMAT.md`, "Frames".
 ///
 /// [`apply`]: super::apply::apply
 /// [`Outcome`]: super::apply::Outcome
+/// [`Changes::add`]: crate::index::Changes::add
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) enum Op<'a> {
     /// A user's message.

@@ -2,7 +2,7 @@
 
 use redb::{ReadTransaction, ReadableTable as _};
 
-use super::derived::{Derived, Kept, time};
+use super::derived::{AtOnce, Derived, Kept, time};
 use super::reading::Reading;
 use super::unit::{Speaker, Unit};
 use crate::error::Fault;
@@ -25,7 +25,7 @@ impl Derived {
     /// every term. `None` where nothing was searched yet.
     pub(crate) fn check<E: From<Fault>>(
         &self,
-        snapshot: impl FnOnce(&mut dyn FnMut()) -> Result<ReadTransaction, E>,
+        snapshot: impl FnOnce(AtOnce<'_>) -> Result<ReadTransaction, E>,
     ) -> Result<Option<Checked>, E> {
         if !self.is_kept() {
             return Ok(None);
@@ -127,11 +127,9 @@ fn each_unit(
 mod tests {
     use garret_core::time::{Confidence, WallTime};
     use garret_hal::media::RamMedium;
-    use redb::ReadableDatabase as _;
-
     use super::*;
     use crate::store::Store;
-    use crate::{NewFact, ReadError};
+    use crate::NewFact;
 
     /// What the store says of its index, after `spoil` had its way with it.
     fn wrong(spoil: impl FnOnce(&mut Kept)) -> Vec<(&'static str, String)> {
@@ -147,11 +145,7 @@ mod tests {
         let mut slot = store.derived.kept.lock().unwrap();
         spoil(slot.as_mut().unwrap());
         drop(slot);
-        let checked = store.derived.check(|take| {
-            take();
-            let snapshot = store.reading(|open| Ok(Ok(open.database.begin_read()?)))?;
-            Ok::<_, ReadError>(snapshot)
-        });
+        let checked = store.derived.check(|at_once| store.snapshot_with(at_once));
         let checked = checked.unwrap().unwrap();
         let report = store.verify().unwrap();
         assert_eq!(report.checked.indexed, checked.units);

@@ -7,16 +7,21 @@
 
 use std::collections::HashMap;
 use std::mem::take;
+use std::ops::RangeInclusive;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Confidence;
-use redb::{ReadTransaction, ReadableTable as _};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
 use super::index::Index;
+use super::stored::{Base, Dirty};
 use super::unit::{Speaker, Unit};
 use crate::error::{Fault, unless_damaged};
 use crate::facts::{self, Fact, FactId};
+use crate::index::{Basis, Changes, Fresh};
+use crate::journal::frame::Position;
+use crate::open::Open;
 use crate::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};
 use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 
@@ -34,39 +39,26 @@ struct Queue {
     wanted: bool,
     /// What changed can't be told: it must be made anew.
     lost: bool,
-    changes: Vec<Change>,
-}
-
-/// Something that a write changed. What is there now, the records say.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// A session came into being or has another name.
-    Session(u64, SessionId),
-    /// The words of a turn were accepted.
-    Said(u64, TurnSeq),
-    /// A turn was answered.
-    Answered(u64, TurnSeq),
-    /// A session was deleted.
-    Removed(u64),
-    /// A fact is new, holds at other times, was of use, or is gone.
-    Fact(FactId),
+    changes: Changes,
 }
 
 /// Most changes that wait; beyond, reading everything is no slower.
 const MOST_WAITING: usize = 1 << 18;
 
 impl Derived {
-    /// Notes a change, if anybody will ask for it. Called while the store is locked.
-    pub(crate) fn note(&self, change: Change) {
+    /// Notes what changed, if anybody will ask for it. Called while the store is locked.
+    pub(crate) fn note(&self, fresh: &Fresh) {
+        if fresh.changes.is_empty() && !fresh.lost {
+            return;
+        }
         let mut queue = self.queue();
         if !queue.wanted || queue.lost {
             return;
         }
-        if queue.changes.len() == MOST_WAITING {
+        queue.changes.extend(&fresh.changes);
+        if fresh.lost || queue.changes.len() > MOST_WAITING {
             queue.lost = true;
-            queue.changes = Vec::new();
-        } else {
-            queue.changes.push(change);
+            queue.changes = Changes::default();
         }
     }
 
@@ -75,7 +67,7 @@ impl Derived {
     pub(crate) fn forget(&self) {
         let mut queue = self.queue();
         queue.lost = queue.wanted;
-        queue.changes = Vec::new();
+        queue.changes = Changes::default();
         drop(queue);
         // Unless it is searched now: then the next search drops it.
         if let Ok(mut kept) = self.kept.try_lock() {
@@ -115,26 +107,41 @@ impl Derived {
     /// `snapshot` takes one under the store's lock and calls what it is given while it holds that.
     pub(super) fn with<T, E: From<Fault>>(
         &self,
-        snapshot: impl FnOnce(&mut dyn FnMut()) -> Result<ReadTransaction, E>,
+        snapshot: impl FnOnce(AtOnce<'_>) -> Result<ReadTransaction, E>,
         act: impl FnOnce(&Kept, &ReadTransaction) -> Result<T, E>,
     ) -> Result<T, E> {
-        let mut slot = self.hold().0;
-        let (mut changes, mut lost) = (Vec::new(), true);
-        let known = slot.is_some();
-        let transaction = snapshot(&mut || {
+        let mut held = self.hold();
+        let now = self.catch_up(&mut held, snapshot)?;
+        act(now.kept, &now.transaction)
+    }
+
+    /// Brings the index up to date with the records, or makes one: from its file where that can be.
+    pub(super) fn catch_up<'a, E: From<Fault>>(
+        &self,
+        held: &'a mut Held<'_>,
+        snapshot: impl FnOnce(AtOnce<'_>) -> Result<ReadTransaction, E>,
+    ) -> Result<Now<'a>, E> {
+        let slot = &mut *held.0;
+        let (mut changes, mut basis, mut last) = (Changes::default(), None, Position::default());
+        let mut known = slot.is_some();
+        let transaction = snapshot(&mut |open| {
             let mut queue = self.queue();
-            (changes, lost) = (take(&mut queue.changes), take(&mut queue.lost));
+            changes = take(&mut queue.changes);
+            known &= !take(&mut queue.lost);
             queue.wanted = true;
+            basis = if known { None } else { open.index.basis() };
+            last = open.journal.last();
         })?;
         // Until it has caught up there is none.
-        let kept = match slot.take().filter(|_| known && !lost) {
-            Some(mut kept) => {
-                kept.catch_up(&transaction, changes)?;
+        let kept = match (slot.take().filter(|_| known), basis) {
+            (Some(mut kept), _) => {
+                kept.catch_up(&transaction, &changes)?;
                 kept
             }
-            None => Kept::build(&transaction)?,
+            (None, Some(basis)) => Kept::of(&basis, &transaction)?,
+            (None, None) => Kept::build(&transaction)?,
         };
-        act(slot.insert(kept), &transaction)
+        Ok(Now { kept: slot.insert(kept), transaction, last })
     }
 
     fn queue(&self) -> MutexGuard<'_, Queue> {
@@ -143,12 +150,28 @@ impl Derived {
     }
 }
 
+/// Called in the moment of a snapshot, under the store's lock.
+pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(&mut Open);
+
+/// An index, and the moment that it agrees with.
+pub(super) struct Now<'a> {
+    pub(super) kept: &'a mut Kept,
+    pub(super) transaction: ReadTransaction,
+    /// The last write then.
+    pub(super) last: Position,
+}
+
 type KeptGuard<'a> = MutexGuard<'a, Option<Kept>>;
 
 /// While it is there, nothing is searched.
 pub(crate) struct Held<'a>(KeptGuard<'a>);
 
 impl Held<'_> {
+    /// Whether there is an index.
+    pub(super) fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Drops the index, and all words in it.
     pub(crate) fn discard(&mut self) {
         *self.0 = None;
@@ -161,9 +184,26 @@ pub(super) struct Kept {
     pub(super) index: Index,
     /// The names of the sessions in it.
     pub(super) names: HashMap<u64, SessionId>,
+    /// The segments in its file that it begins with.
+    pub(super) base: Option<Base>,
+    /// What they have otherwise.
+    pub(super) dirty: Dirty,
 }
 
 impl Kept {
+    /// What the file holds, and what changed since; made anew where it doesn't hold that.
+    fn of(basis: &Basis, transaction: &ReadTransaction) -> Result<Self, Fault> {
+        match Self::load(basis) {
+            Ok(Some(mut kept)) => {
+                kept.catch_up(transaction, &basis.changes)?;
+                return Ok(kept);
+            }
+            Ok(None) => tracing::warn!("the text index is damaged; it is made anew"),
+            Err(error) => tracing::warn!(%error, "the text index can't be read; it is made anew"),
+        }
+        Self::build(transaction)
+    }
+
     /// Reads the whole store. A damaged record is left out, with a warning: it can't be found, the
     /// others can.
     fn build(transaction: &ReadTransaction) -> Result<Self, Fault> {
@@ -176,17 +216,8 @@ impl Kept {
                 .and_then(|record| Ok((record.number, record.into_info()?)));
             let Some((number, info)) = spared(record)? else { continue };
             kept.names.insert(number, info.id);
-            let (first, last) = (turn_key(number, 0), turn_key(number, u64::MAX));
-            for entry in turns.range::<&TurnKey>(&first..=&last)? {
-                let (key, bytes) = entry?;
-                let name = speakers.get(key.value())?;
-                let name = name.as_ref().map(|name| name.value());
-                kept.said(number, seq_of(key.value()), name, bytes.value())?;
-            }
-            for entry in replies.range::<&TurnKey>(&first..=&last)? {
-                let (key, bytes) = entry?;
-                kept.answered(number, seq_of(key.value()), bytes.value())?;
-            }
+            kept.all_said(&turns, &speakers, number, 0..=u64::MAX)?;
+            kept.all_answered(&replies, number, 0..=u64::MAX)?;
         }
         let mut done = Ok(());
         facts::for_each(transaction, |fact| {
@@ -199,44 +230,89 @@ impl Kept {
     }
 
     /// Takes over what changed.
-    fn catch_up(
-        &mut self,
-        transaction: &ReadTransaction,
-        changes: Vec<Change>,
-    ) -> Result<(), Fault> {
+    fn catch_up(&mut self, transaction: &ReadTransaction, changes: &Changes) -> Result<(), Fault> {
         if changes.is_empty() {
             return Ok(());
         }
-        let (turns, replies) = (transaction.open_table(TURNS)?, transaction.open_table(REPLIES)?);
-        let speakers = transaction.open_table(SPEAKERS)?;
-        let mut gone = Vec::new();
-        for change in changes {
-            match change {
-                Change::Session(number, id) => drop(self.names.insert(number, id)),
-                Change::Said(number, seq) => {
-                    let key = turn_key(number, seq);
-                    let name = speakers.get(&key)?;
-                    let name = name.as_ref().map(|name| name.value());
-                    if let Some(bytes) = turns.get(&key)? {
-                        self.said(number, seq, name, bytes.value())?;
-                    }
-                }
-                Change::Answered(number, seq) => {
-                    if let Some(bytes) = replies.get(&turn_key(number, seq))? {
-                        self.answered(number, seq, bytes.value())?;
-                    }
-                }
-                Change::Removed(number) => {
-                    self.index.remove(number);
-                    self.names.remove(&number);
-                }
-                Change::Fact(id) => match spared(facts::fact(transaction, id))?.flatten() {
-                    Some(fact) => self.put_fact(transaction, &fact)?,
-                    None => gone.push(id.0),
-                },
+        for (number, id) in &changes.sessions {
+            let Ok(id) = id.parse() else { continue };
+            if self.names.get(number) != Some(&id) {
+                self.names.insert(*number, id);
+                self.dirty.sessions.insert(*number);
             }
         }
-        self.index.remove_facts(&gone);
+        let (turns, replies) = (transaction.open_table(TURNS)?, transaction.open_table(REPLIES)?);
+        let speakers = transaction.open_table(SPEAKERS)?;
+        for run in &changes.said {
+            let last = run.first.saturating_add(run.count.saturating_sub(1));
+            self.all_said(&turns, &speakers, run.session, run.first..=last)?;
+        }
+        for run in &changes.answered {
+            let last = run.first.saturating_add(run.count.saturating_sub(1));
+            self.all_answered(&replies, run.session, run.first..=last)?;
+        }
+        for number in &changes.removed {
+            self.remove(*number);
+        }
+        let mut gone = Vec::new();
+        for id in &changes.facts {
+            match spared(facts::fact(transaction, FactId(*id)))?.flatten() {
+                Some(fact) => {
+                    self.put_fact(transaction, &fact)?;
+                    self.dirty.facts.insert(*id);
+                }
+                None => gone.push(*id),
+            }
+        }
+        self.remove_facts(&gone);
+        Ok(())
+    }
+
+    /// Removes a session. What is in the segments is then not what is in the index.
+    pub(super) fn remove(&mut self, session: u64) {
+        let named = self.names.remove(&session).is_some();
+        if named || self.index.by_number.contains_key(&session) {
+            self.index.remove(session);
+            self.base = None;
+        }
+    }
+
+    pub(super) fn remove_facts(&mut self, gone: &[u64]) {
+        if gone.iter().any(|id| self.index.by_fact.contains_key(id)) {
+            self.index.remove_facts(gone);
+            self.base = None;
+        }
+    }
+
+    /// The words of some turns of a session.
+    fn all_said(
+        &mut self,
+        turns: &ByTurn,
+        speakers: &ByTurn,
+        session: u64,
+        range: RangeInclusive<TurnSeq>,
+    ) -> Result<(), Fault> {
+        let (first, last) = (turn_key(session, *range.start()), turn_key(session, *range.end()));
+        for entry in turns.range::<&TurnKey>(&first..=&last)? {
+            let (key, bytes) = entry?;
+            let name = speakers.get(key.value())?;
+            let name = name.as_ref().map(|name| name.value());
+            self.said(session, seq_of(key.value()), name, bytes.value())?;
+        }
+        Ok(())
+    }
+
+    fn all_answered(
+        &mut self,
+        replies: &ByTurn,
+        session: u64,
+        range: RangeInclusive<TurnSeq>,
+    ) -> Result<(), Fault> {
+        let (first, last) = (turn_key(session, *range.start()), turn_key(session, *range.end()));
+        for entry in replies.range::<&TurnKey>(&first..=&last)? {
+            let (key, bytes) = entry?;
+            self.answered(session, seq_of(key.value()), bytes.value())?;
+        }
         Ok(())
     }
 
@@ -289,12 +365,14 @@ impl Kept {
     }
 }
 
+type ByTurn = ReadOnlyTable<&'static TurnKey, &'static [u8]>;
+
 /// A moment, unless the clock was known to be wrong.
 pub(super) fn time(unix_ms: i64, clock: Confidence) -> Option<i64> {
     (clock != Confidence::Wrong).then_some(unix_ms)
 }
 
 /// What was read, unless the record is damaged.
-fn spared<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+pub(super) fn spared<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
     unless_damaged(read, |what, key| tracing::warn!(what, key, "damaged, so it can't be searched"))
 }

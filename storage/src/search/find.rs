@@ -3,7 +3,7 @@
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadTransaction, ReadableDatabase as _};
 
-use super::derived::{Change, Kept};
+use super::derived::{AtOnce, Kept, spared};
 use super::excerpt::{EXCERPT_BYTES, excerpt};
 use super::filter::Filter;
 use super::index::{Index, Wanted};
@@ -222,7 +222,8 @@ impl Store {
                 let ranked = contain(|| self.rank(transaction, index, &query, &filter, search))?;
                 let searched = index.count(&filter);
                 let cut = Cut { words: &query.words, most: search.excerpt };
-                let hits = ranked.iter().map(|one| hit(transaction, kept, one, cut));
+                let hits = ranked.iter().map(|one| spared(hit(transaction, kept, one, cut)));
+                let hits = hits.filter_map(Result::transpose);
                 let hits = contain(|| hits.collect::<Result<_, _>>())?;
                 Ok(Found { hits, searched })
             },
@@ -276,17 +277,12 @@ impl Store {
     }
 
     /// A snapshot of the records; `at_once` is called in the same moment.
-    fn snapshot_with(&self, at_once: &mut dyn FnMut()) -> Result<ReadTransaction, ReadError> {
+    pub(crate) fn snapshot_with(&self, at_once: AtOnce<'_>) -> Result<ReadTransaction, ReadError> {
         self.reading(|open| {
             let transaction = open.database.begin_read()?;
-            at_once();
+            at_once(open);
             Ok(Ok(transaction))
         })
-    }
-
-    /// Notes for the index that something changed. Called within a write, after it succeeded.
-    pub(crate) fn changed(&self, change: Change) {
-        self.derived.note(change);
     }
 }
 

@@ -36,12 +36,12 @@ pub struct Index {
     /// By number of the document.
     pub(super) units: Vec<Entry>,
     pub(super) sessions: Vec<Session>,
-    by_number: HashMap<u64, u32>,
+    pub(super) by_number: HashMap<u64, u32>,
     pub(super) facts: Vec<FactEntry>,
-    by_fact: HashMap<u64, u32>,
+    pub(super) by_fact: HashMap<u64, u32>,
     pub(super) names: Names,
     /// Units in each language, in the order of [`Language::ALL`].
-    languages: [u32; Language::ALL.len()],
+    pub(super) languages: [u32; Language::ALL.len()],
     /// What earlier searches worked in.
     spare: Mutex<Vec<Scratch>>,
 }
@@ -53,9 +53,10 @@ pub(super) struct Entry {
     /// Place in the session, or among the facts.
     pub(super) place: u32,
     pub(super) turn: u64,
-    at_ms: i64,
+    /// [`NO_TIME`] where it isn't known.
+    pub(super) at_ms: i64,
     pub(super) speaker: u16,
-    language: u8,
+    pub(super) language: u8,
     pub(super) question: bool,
     pub(super) tells_time: bool,
 }
@@ -63,7 +64,7 @@ pub(super) struct Entry {
 /// What there is to know of a fact beside its text.
 #[derive(Debug)]
 pub(super) struct FactEntry {
-    document: u32,
+    pub(super) document: u32,
     pub(super) id: u64,
     /// Where it was said.
     pub(super) session: Option<u64>,
@@ -105,24 +106,38 @@ impl Index {
     /// is removed.
     pub fn add(&mut self, unit: &Unit<'_>) -> Option<u32> {
         let speaker = self.names.number(unit.speaker)?;
-        let session = self.session(unit.session);
-        let key = (unit.turn, speaker);
-        let others = &self.sessions.get(session as usize)?.units;
-        let place = others.partition_point(|unit| order(&self.units, *unit) < key);
-        if others.get(place).is_some_and(|unit| order(&self.units, *unit) == key) {
-            return None;
-        }
-        let (document, length) = self.put(unit, speaker, (session, place as u32))?;
-        if let Some(session) = self.sessions.get_mut(session as usize) {
-            for later in session.units.get(place..).unwrap_or(&[]) {
-                if let Some(unit) = self.units.get_mut(*later as usize) {
-                    unit.place += 1;
-                }
-            }
-            session.units.insert(place, document);
-            session.length += u64::from(length);
-        }
+        let at = self.place(unit.session, unit.turn, speaker)?;
+        let (document, length) = self.put(unit, speaker, at)?;
+        self.enter(document, at, length);
         Some(document)
+    }
+
+    /// The session that a message is to be in, new or known, and its place there; `None` where it
+    /// is there already.
+    pub(super) fn place(&mut self, session: u64, turn: u64, speaker: u16) -> Option<(u32, u32)> {
+        let session = self.session(session);
+        let others = &self.sessions.get(session as usize)?.units;
+        let before = |unit: &u32| order(&self.units, *unit) < (turn, speaker);
+        // Most come last.
+        let place = match others.last() {
+            Some(last) if !before(last) => others.partition_point(before),
+            _ => others.len(),
+        };
+        let there = others.get(place).is_some_and(|unit| order(&self.units, *unit) == (turn, speaker));
+        (!there).then_some((session, place as u32))
+    }
+
+    /// Puts a message of so many terms in its place.
+    pub(super) fn enter(&mut self, document: u32, (session, place): (u32, u32), length: u32) {
+        let Some(session) = self.sessions.get_mut(session as usize) else { return };
+        let place = (place as usize).min(session.units.len());
+        for later in session.units.get(place..).unwrap_or(&[]) {
+            if let Some(unit) = self.units.get_mut(*later as usize) {
+                unit.place += 1;
+            }
+        }
+        session.units.insert(place, document);
+        session.length += u64::from(length);
     }
 
     /// Takes in a unit whose place in a session or among the facts is known. Gives its number and
@@ -419,10 +434,10 @@ fn recency(fact: &FactEntry, unit: &Entry, now: Option<i64>) -> Option<f32> {
 const MONTH_MS: f32 = 30.0 * 86_400_000.0;
 
 /// The session of what isn't in one.
-const NO_SESSION: u32 = u32::MAX;
+pub(super) const NO_SESSION: u32 = u32::MAX;
 
 /// Stands for no time at all.
-const NO_TIME: i64 = i64::MIN;
+pub(super) const NO_TIME: i64 = i64::MIN;
 
 fn order(units: &[Entry], document: u32) -> (u64, u16) {
     units.get(document as usize).map_or((0, 0), |unit| (unit.turn, unit.speaker))

@@ -75,11 +75,13 @@ mod query;
 mod rank;
 mod reading;
 mod score;
+mod stored;
+mod tend;
 mod top;
 mod unit;
 
 pub(crate) use check::unit_name;
-pub(crate) use derived::{Change, Derived};
+pub(crate) use derived::Derived;
 pub use find::{Found, Hit, Kind, Search, Source};
 pub use index::Index;
 pub use names::without_names;
@@ -87,4 +89,5 @@ pub use rank::{
     CALIBRATION, CALIBRATION_WITH_VECTORS, Calibration, FEATURES, Features, LEXICAL, NAMES,
     UNLIKELY, UNLIKELY_WITH_VECTORS, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
 };
+pub(crate) use stored::RULES;
 pub use unit::{Ask, Ranked, Speaker, Unit};

@@ -113,6 +113,24 @@ impl Names {
         self.speakers.iter().filter(|known| known.units > 0).map(|known| known.words.join(" "))
     }
 
+    /// How many speakers have a number.
+    pub(super) fn len(&self) -> usize {
+        self.speakers.len()
+    }
+
+    /// The name of each speaker from that of a number on, folded; empty where nobody speaks so any
+    /// more.
+    pub(super) fn from(&self, first: u16) -> impl Iterator<Item = String> {
+        let speakers = self.speakers.iter().skip(usize::from(first));
+        speakers.map(|known| if known.units > 0 { known.words.join(" ") } else { String::new() })
+    }
+
+    /// Gives the next number to a speaker, by a folded name.
+    pub(super) fn put_back(&mut self, name: &str) {
+        let words = name.split_whitespace().map(str::to_owned).collect();
+        self.speakers.push(Known { words, units: 0 });
+    }
+
     /// There is one more unit by a speaker.
     pub(super) fn spoke(&mut self, speaker: u16) {
         if let Some(known) = self.speakers.get_mut(usize::from(speaker)) {
@@ -146,8 +164,9 @@ impl Names {
         let words = &known.words;
         let whole = !words.is_empty() && query.names.windows(words.len()).any(|some| some == words);
         let own = |word: &String| {
-            let others = self.speakers.iter().filter(|other| other.words.contains(word)).count();
-            word.len() > 2 && others == 1
+            let others = self.speakers.iter().filter(|other| other.units > 0);
+            let others = others.filter(|other| other.words.contains(word)).count();
+            word.len() > 2 && others <= 1
         };
         whole || words.iter().any(|word| own(word) && query.names.contains(word))
     }

@@ -182,7 +182,7 @@ fn entry_check(entry: &[u8; ENTRY], slot: Slot, epoch: u64) -> u64 {
 }
 
 /// Finds torn and flipped bytes; it isn't a defence against anybody.
-fn checksum(bytes: &[u8], seed: u64) -> u64 {
+pub(crate) fn checksum(bytes: &[u8], seed: u64) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mut last = [0; 8];
     last[..rest.len()].copy_from_slice(rest);
@@ -209,7 +209,7 @@ fn step(sum: u64, word: u64) -> u64 {
 }
 
 /// The finaliser of SplitMix64: every bit of the result depends on every bit.
-pub(super) fn mix(x: u64) -> u64 {
+pub(crate) fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)

@@ -70,6 +70,7 @@ pub use rotation::Rotation;
 pub use scan::{Hit, Scores};
 pub use write::{LEARN_FROM, LEARNED_COARSE};
 
+pub(crate) use layout::{checksum, mix};
 pub(crate) use store::{Vectors, erase_all_but};
 
 use load::Loaded;

@@ -12,7 +12,7 @@ mod report;
 mod summaries;
 
 use garret_core::medium::MediumError;
-use redb::{ReadTransaction, ReadableDatabase as _};
+use redb::ReadTransaction;
 
 use crate::error::{Fault, PAGE, ReadError, unless_damaged};
 use crate::open::{Open, contain};
@@ -71,12 +71,7 @@ impl Store {
 
     fn index(&self, report: &mut Report) -> Result<(), ReadError> {
         let checked = contain(|| {
-            Ok(self.derived.check(|take| {
-                self.reading(|open| {
-                    take();
-                    Ok(Ok(open.database.begin_read()?))
-                })
-            }))
+            Ok(self.derived.check(|at_once| self.snapshot_with(at_once)))
         });
         match checked.map_err(ReadError::from).flatten() {
             Ok(None) => Ok(()),

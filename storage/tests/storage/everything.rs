@@ -33,7 +33,7 @@ fn told() -> impl Strategy<Value = Told> {
     )
 }
 
-fn op() -> impl Strategy<Value = Op> {
+pub(crate) fn op() -> impl Strategy<Value = Op> {
     let session = 0..SESSIONS;
     let day = prop::option::weighted(0.9, 0..DAYS);
     let said = (0..SESSIONS, 0..SPEAKERS, any::<u8>(), day.clone());
@@ -57,6 +57,7 @@ fn op() -> impl Strategy<Value = Op> {
         2 => (session.clone(), session).prop_map(|(session, to)| Op::Rename { session, to }),
         1 => Just(Op::Fold),
         1 => Just(Op::Compact),
+        3 => Just(Op::Tend),
         1 => Just(Op::Reopen),
         2 => Just(Op::Kill),
     ]

@@ -71,6 +71,8 @@ pub(crate) enum Op {
     },
     Fold,
     Compact,
+    /// Writes the index to its file.
+    Tend,
     /// Closes the store and opens it again.
     Reopen,
     /// Opens the store anew without closing it.
@@ -409,6 +411,7 @@ pub(crate) fn apply(store: &Store, model: &mut Model, op: &Op) {
         }
         Op::Fold => store.fold().unwrap(),
         Op::Compact => drop(store.compact().unwrap()),
+        Op::Tend => drop(store.tend_index(1).unwrap()),
         Op::Reopen | Op::Kill => unreachable!("whoever has the store reopens it"),
     }
 }

@@ -20,6 +20,8 @@ mod forget;
 mod full;
 mod hostile;
 mod import;
+mod index;
+mod index_crash;
 mod journal;
 mod lock;
 mod model;

@@ -47,7 +47,7 @@ impl Disk<RamMedium> {
 }
 
 impl Disk<FaultyMedium> {
-    fn recording(images: Images) -> Self {
+    pub(crate) fn recording(images: Images) -> Self {
         let [records, others @ ..] = images;
         let records = FaultyMedium::with_image(records, Faults::default());
         let [a, b, c, d, e, f, g] = others.map(|image| records.beside(image));

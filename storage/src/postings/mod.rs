@@ -5,15 +5,25 @@
 //! whether the term is there more than once, as a variable-length integer; then, if so, how often.
 //! So a posting takes one or two bytes in a common term's list and up to six in a rare one's.
 //!
+//! The first documents may be in sealed blocks, as they are in a file; the last ones are in a map.
+//! Blocks that follow each other become one by writing their lists one after the other.
+//!
 //! Removing documents rewrites all lists and numbers the rest anew, without a gap: nothing of what
 //! was removed stays, and the statistics are those of an index that never had it. That costs a
 //! walk over everything (milliseconds for 100,000 short texts), as deletions are rare.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+
+mod sealed;
+
+pub(crate) use sealed::Sealed;
 
 /// Documents by their terms.
 #[derive(Debug, Default)]
 pub(crate) struct Postings {
+    /// Blocks that follow each other from the first document on.
+    sealed: Vec<Sealed>,
+    /// Terms of the documents behind them.
     terms: HashMap<Box<str>, List>,
     /// Length of each document, in terms.
     lengths: Vec<u32>,
@@ -37,6 +47,70 @@ pub(crate) const K1: f32 = 1.2;
 pub(crate) const B: f32 = 0.75;
 
 impl Postings {
+    /// What is in `sealed` alone; the blocks follow each other, and `lengths` are those of all their
+    /// documents.
+    pub(crate) fn of_sealed(sealed: Vec<Sealed>, lengths: Vec<u32>) -> Self {
+        let total_length = lengths.iter().map(|length| u64::from(*length)).sum();
+        Self { sealed, terms: HashMap::new(), lengths, total_length }
+    }
+
+    /// A block of all documents from that of number `first` on, which begins a block or is the first
+    /// one in none; `None` where that isn't so, or there is no room.
+    pub(crate) fn seal(&self, first: u32, seed: u64) -> Option<Vec<u8>> {
+        let kept = self.sealed_before(first)?;
+        let mut all: BTreeMap<&str, List> = BTreeMap::new();
+        for (term, postings) in self.sealed.get(kept..)?.iter().flat_map(Sealed::terms) {
+            let list = all.entry(term).or_default();
+            postings.for_each(|(document, count)| list.push(document.saturating_sub(first), count));
+        }
+        for (term, postings) in &self.terms {
+            let list = all.entry(term).or_default();
+            for (document, count) in postings.postings() {
+                list.push(document.saturating_sub(first), count);
+            }
+        }
+        let mut writer = sealed::Writer::new(seed);
+        all.iter().all(|(term, list)| writer.push(term, list)).then(|| writer.finish())?
+    }
+
+    /// Puts a block that [`seal`](Self::seal) made in the place of what it holds.
+    pub(crate) fn sealed(&mut self, block: Sealed) {
+        if let Some(kept) = self.sealed_before(block.first()) {
+            self.sealed.truncate(kept);
+            self.sealed.push(block);
+            self.terms = HashMap::new();
+        }
+    }
+
+    /// How many blocks there are before that of document `first`.
+    fn sealed_before(&self, first: u32) -> Option<usize> {
+        let kept = self.sealed.partition_point(|block| block.first() < first);
+        let begins = self.sealed.get(kept).is_none_or(|block| block.first() == first);
+        begins.then_some(kept)
+    }
+
+    /// Takes what is in blocks into the map.
+    fn unseal(&mut self) {
+        if self.sealed.is_empty() {
+            return;
+        }
+        let mut terms: HashMap<Box<str>, List> = HashMap::new();
+        let mut add = |term: &str, postings: &mut dyn Iterator<Item = Posting>| {
+            let list = match terms.get_mut(term) {
+                Some(list) => list,
+                None => terms.entry(term.into()).or_default(),
+            };
+            postings.for_each(|(document, count)| list.push(document, count));
+        };
+        for (term, mut postings) in self.sealed.iter().flat_map(Sealed::terms) {
+            add(term, &mut postings);
+        }
+        for (term, list) in &self.terms {
+            add(term, &mut list.postings());
+        }
+        (self.sealed, self.terms) = (Vec::new(), terms);
+    }
+
     /// Number of documents.
     pub(crate) fn len(&self) -> u32 {
         // A document has a number of 32 bits: `add` saw to it.
@@ -64,6 +138,7 @@ impl Postings {
 
     /// Removes the documents that `keep` doesn't want. Gives the new number of each old one.
     pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) -> Vec<Option<u32>> {
+        self.unseal();
         let mut next = 0;
         let numbers: Vec<Option<u32>> = (0..self.len())
             .map(|old| {
@@ -102,12 +177,14 @@ impl Postings {
 
     /// In how many documents a term is.
     pub(crate) fn documents(&self, term: &str) -> u32 {
-        self.terms.get(term).map_or(0, |list| list.documents)
+        let sealed: u32 = self.sealed.iter().map(|block| block.documents(term)).sum();
+        self.terms.get(term).map_or(0, |list| list.documents) + sealed
     }
 
     /// The documents that hold `term`, in the order of their numbers.
-    pub(crate) fn postings(&self, term: &str) -> impl Iterator<Item = Posting> + '_ {
-        self.terms.get(term).into_iter().flat_map(List::postings)
+    pub(crate) fn postings(&self, term: &str) -> impl Iterator<Item = Posting> {
+        let sealed = self.sealed.iter().flat_map(move |block| block.postings(term));
+        sealed.chain(self.terms.get(term).into_iter().flat_map(List::postings))
     }
 
     /// The weight of each word of a query. A word is found under any of its spellings, which share
@@ -121,8 +198,12 @@ impl Postings {
     /// document.
     pub(crate) fn each(&self, word: &[String], weight: f32, mut take: impl FnMut(Posting, f32)) {
         let mean = self.mean_length();
-        for (document, count) in word.iter().flat_map(|term| self.postings(term)) {
+        let mut each = |(document, count): Posting| {
             take((document, count), weight * saturated(count, self.length(document), mean));
+        };
+        for term in word {
+            self.sealed.iter().for_each(|block| block.postings(term).for_each(&mut each));
+            self.terms.get(&**term).into_iter().for_each(|list| list.postings().for_each(&mut each));
         }
     }
 
@@ -131,7 +212,8 @@ impl Postings {
         let terms = self.terms.iter().map(|(term, list)| {
             term.len() + list.bytes.capacity() + size_of::<(Box<str>, List)>() + 1
         });
-        terms.sum::<usize>() + self.lengths.capacity() * 4
+        let sealed: usize = self.sealed.iter().map(Sealed::memory).sum();
+        terms.sum::<usize>() + sealed + self.lengths.capacity() * 4
     }
 }
 
@@ -157,7 +239,7 @@ pub(crate) fn mean(total: u64, documents: usize) -> f32 {
 
 impl List {
     fn push(&mut self, document: u32, count: u32) {
-        let distance = document - if self.documents == 0 { 0 } else { self.last };
+        let distance = document.saturating_sub(if self.documents == 0 { 0 } else { self.last });
         write(&mut self.bytes, distance << 1 | u32::from(count > 1));
         if count > 1 {
             write(&mut self.bytes, count);
@@ -167,15 +249,20 @@ impl List {
     }
 
     fn postings(&self) -> impl Iterator<Item = Posting> + '_ {
-        let mut bytes = self.bytes.iter();
-        let mut document = 0;
-        std::iter::from_fn(move || {
-            let head = read(&mut bytes)?;
-            document += head >> 1;
-            let count = if head & 1 == 0 { 1 } else { read(&mut bytes)? };
-            Some((document, count))
-        })
+        postings(&self.bytes, 0)
     }
+}
+
+/// The postings of a list whose numbers count from `first`.
+fn postings(bytes: &[u8], first: u32) -> impl Iterator<Item = Posting> + '_ {
+    let mut bytes = bytes.iter();
+    let mut document = first;
+    std::iter::from_fn(move || {
+        let head = read(&mut bytes)?;
+        document = document.saturating_add(head >> 1);
+        let count = if head & 1 == 0 { 1 } else { read(&mut bytes)? };
+        Some((document, count))
+    })
 }
 
 fn write(bytes: &mut Vec<u8>, mut value: u32) {
