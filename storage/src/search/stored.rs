@@ -140,11 +140,11 @@ impl Kept {
                 turn = turn.wrapping_add_signed(row.turn);
                 at_ms = at_ms.wrapping_add(row.at_ms);
                 lengths.push(row.length);
-                index.unit(run.session, (turn, at_ms), &row)?;
+                index.put_back_unit(run.session, (turn, at_ms), &row)?;
             }
         }
         for fact in &head.facts {
-            index.fact(fact)?;
+            index.put_back_fact(fact)?;
         }
         for (number, id) in &head.sessions {
             self.names.insert(*number, id.parse().ok()?);
@@ -246,7 +246,7 @@ impl Head<'_> {
 
 impl Index {
     /// Takes in a unit that was read before; what it is by its turn and time.
-    fn unit(&mut self, session: u64, (turn, at_ms): (u64, i64), row: &Row) -> Option<()> {
+    fn put_back_unit(&mut self, session: u64, (turn, at_ms): (u64, i64), row: &Row) -> Option<()> {
         let document = u32::try_from(self.units.len()).ok()?;
         if usize::from(row.speaker) >= self.names.len() {
             return None;
@@ -273,7 +273,7 @@ impl Index {
     }
 
     /// Takes in what is known of a fact whose unit is there, or what changed of it.
-    fn fact(&mut self, row: &FactRow) -> Option<()> {
+    fn put_back_fact(&mut self, row: &FactRow) -> Option<()> {
         let place = match self.by_fact.get(&row.id) {
             Some(place) => *place,
             None => {
