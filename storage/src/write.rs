@@ -26,11 +26,9 @@ impl Store {
     ) -> Result<TurnSeq, WriteError> {
         check_size("the message", text.len())?;
         let op = Op::Accept { session: session.as_str(), text, at: at.into() };
-        self.writing(|open| {
-            match open.perform(&op)? {
-                Ok(Outcome::Accepted { seq, .. }) => Ok(Ok(seq)),
-                other => unexpected(other),
-            }
+        self.writing(|open| match open.perform(&op)? {
+            Ok(Outcome::Accepted { seq, .. }) => Ok(Ok(seq)),
+            other => unexpected(other),
         })
     }
 
@@ -94,7 +92,8 @@ impl Store {
     }
 
     /// Removes a session with all its turns, replies, receipts and vectors. Neither the journal nor
-    /// the files of vectors hold anything of them any more when this returns.
+    /// the files of vectors hold anything of them any more when this returns; the text index's does
+    /// until it is written next, by [`tend_index`](Self::tend_index) or when the store is closed.
     ///
     /// # Errors
     /// [`WriteError::UnknownSession`] and others; the session is whole then, save as that type

@@ -10,6 +10,7 @@
 //!   brought into the cache. That comes after all else that asks about the conversation, which goes on
 //!   from the prompt as it is.
 //! - What waits in the store's journal becomes part of its records, if that is due before long.
+//! - The file of the text index gets what it lacks, when that is much.
 //!
 //! Whatever was done when it is dropped is kept, and the rest is done later.
 
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
+use garret_storage::Store;
 use smol::unblock;
 
 use super::{Agent, Compaction, When};
@@ -57,7 +59,17 @@ where
             idled.compaction = self.compact(session, When::Idle).await;
         }
         self.fold().await;
+        self.tend_index().await;
         idled
+    }
+
+    /// Writes to the file of the text index what it lacks, when that is much.
+    async fn tend_index(&self) {
+        let store = Arc::clone(&self.parts.store);
+        let tended = unblock(move || store.tend_index(Store::INDEX_TAIL)).await;
+        if let Err(error) = tended {
+            tracing::debug!(%error, "the text index stays as it is");
+        }
     }
 
     /// Has the model bring the conversation into its cache, unless it is there as the next prompt will

@@ -56,9 +56,7 @@ impl Store {
     /// [`ImportError`].
     pub fn import(&self, from: impl Read, taken: Taken) -> Result<ImportReport, ImportError> {
         let (mut reader, namespace) = Reader::begin(BufReader::with_capacity(BUFFER, from))?;
-        let done = self.writing(|open| {
-            Ok(Ok(take_all(open, &mut reader, taken)?))
-        })?;
+        let done = self.writing(|open| Ok(Ok(take_all(open, &mut reader, taken)?)))?;
         done.map(|report| ImportReport { namespace, ..report })
     }
 }

@@ -43,10 +43,7 @@ impl Changes {
                 self.session(*number, session);
                 push(&mut self.said, *number, *seq);
             }
-            (
-                Op::Reply(reply) | Op::TracedReply { reply, .. },
-                Outcome::Replied { number },
-            ) => {
+            (Op::Reply(reply) | Op::TracedReply { reply, .. }, Outcome::Replied { number }) => {
                 push(&mut self.answered, *number, reply.seq);
             }
             (Op::Rename { to, .. }, Outcome::Renamed { number }) => self.session(*number, to),

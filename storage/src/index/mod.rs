@@ -133,7 +133,9 @@ impl Tracker {
         self.lost |= !known;
         self.fresh.lost |= !known;
         self.fresh.changes.extend(&changes);
-        self.written = self.written.saturating_add(changes.units());
+        // What forgets has all records written anew.
+        let units = if known { changes.units() } else { u64::MAX };
+        self.written = self.written.saturating_add(units);
         self.wrote = true;
         self.recent.push((at, changes));
     }
@@ -237,6 +239,19 @@ impl Tracker {
             }
             _ => None,
         }
+    }
+
+    /// Empties a file that doesn't count: what was deleted since may be in it.
+    pub(crate) fn clear_scrap(&mut self) -> Result<(), MediumError> {
+        if self.valid().is_none()
+            && let Some(medium) = self.media.open_existing(Part::Index)?
+            && !medium.is_empty()?
+        {
+            self.file = State::Nothing;
+            medium.set_len(0)?;
+            medium.sync()?;
+        }
+        Ok(())
     }
 
     /// Looks at the file, if that wasn't done.

@@ -203,7 +203,10 @@ impl Postings {
         };
         for term in word {
             self.sealed.iter().for_each(|block| block.postings(term).for_each(&mut each));
-            self.terms.get(&**term).into_iter().for_each(|list| list.postings().for_each(&mut each));
+            self.terms
+                .get(&**term)
+                .into_iter()
+                .for_each(|list| list.postings().for_each(&mut each));
         }
     }
 

@@ -125,11 +125,11 @@ fn each_unit(
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::NewFact;
+    use crate::store::Store;
     use garret_core::time::{Confidence, WallTime};
     use garret_hal::media::RamMedium;
-    use super::*;
-    use crate::store::Store;
-    use crate::NewFact;
 
     /// What the store says of its index, after `spoil` had its way with it.
     fn wrong(spoil: impl FnOnce(&mut Kept)) -> Vec<(&'static str, String)> {

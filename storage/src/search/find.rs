@@ -196,9 +196,10 @@ impl Store {
     /// The messages and facts that answer best. Any text is a query; one that has to do with
     /// nothing in the store finds nothing.
     ///
-    /// The first search reads the whole store into an index (1.6 s of processor time for 100,000
-    /// short messages on x86_64); later ones read what was written since. Neither keeps anybody
-    /// from writing, and nothing is written.
+    /// The first search reads the index from its file, and as texts what that lacks
+    /// ([`Store::unindexed`]); where there is none it reads the whole store (1.6 s of processor time
+    /// for 100,000 short messages on x86_64). Later ones read what was written since. None of it
+    /// keeps anybody from writing, and nothing is written.
     ///
     /// # Errors
     /// [`ReadError::UnknownSession`] and others.

@@ -123,7 +123,8 @@ impl Index {
             Some(last) if !before(last) => others.partition_point(before),
             _ => others.len(),
         };
-        let there = others.get(place).is_some_and(|unit| order(&self.units, *unit) == (turn, speaker));
+        let there =
+            others.get(place).is_some_and(|unit| order(&self.units, *unit) == (turn, speaker));
         (!there).then_some((session, place as u32))
     }
 

@@ -218,9 +218,10 @@ impl Kept {
         sessions.sort_unstable();
         let changed = gone.iter().flat_map(|part| &part.facts).chain(&self.dirty.facts);
         let changed: BTreeSet<u64> = changed.copied().collect();
-        let facts = index.facts.iter().filter(|fact| {
-            all || fact.document >= first || changed.contains(&fact.id)
-        });
+        let facts = index
+            .facts
+            .iter()
+            .filter(|fact| all || fact.document >= first || changed.contains(&fact.id));
         let facts = facts.filter_map(|fact| index.row_of(fact)).collect();
         let known = self.base.as_ref().map_or(FIRST_NAMED, |base| base.speakers);
         let first_speaker = match gone.first() {
@@ -362,3 +363,105 @@ const FIRST_NAMED: u16 = 2;
 const LEAST_ROW: usize = 6;
 /// Most segments there are.
 const MOST_SEGMENTS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::search::reading::Reading;
+    use crate::search::{Ask, Speaker, Unit};
+
+    const TEXTS: [&str; 7] = [
+        "My bees swarmed on 5 May.",
+        "Where did they go?",
+        "Into the old oak, I think: C++ and naive caf\u{e9}s, 1,234 of them.",
+        "\u{6771}\u{4eac}\u{306e}\u{8702}\u{871c}",
+        "Ich habe gestern die Bienen gef\u{fc}ttert, und es hat geregnet.",
+        "I was born in 1980 and we moved last winter.",
+        "Rain.",
+    ];
+
+    fn kept(sessions: u64) -> Kept {
+        let mut kept = Kept::default();
+        for session in 1..=sessions {
+            kept.names.insert(session, format!("s{session}").parse().unwrap());
+            for (turn, text) in (1..).zip(TEXTS) {
+                let speaker = match turn % 3 {
+                    0 => Speaker::User,
+                    1 => Speaker::Assistant,
+                    _ => Speaker::Named("Ada Byron"),
+                };
+                let at_ms = (turn != 4).then_some(1_683_550_800_000 + turn as i64);
+                kept.index.add(&Unit { session, turn, speaker, at_ms, text });
+            }
+        }
+        kept
+    }
+
+    /// What the two parts of a segment make.
+    fn load(units: &[u8], postings: &[u8]) -> Option<Kept> {
+        let (mut kept, mut lengths) = (Kept::default(), Vec::new());
+        let part = kept.put_back(units, &mut lengths)?;
+        let block = Sealed::new(postings.to_vec(), part.first)?;
+        kept.index.postings = Postings::of_sealed(vec![block], lengths);
+        Some(kept)
+    }
+
+    fn ask(kept: &Kept) -> Vec<crate::search::Ranked> {
+        kept.index.search(&Ask::new("Where did Ada's bees go in May, to the oak or the rain?", 50))
+    }
+
+    #[test]
+    fn a_segment_makes_the_index_that_it_was_made_of() {
+        let kept = kept(3);
+        let segment = kept.segment(0, 7).unwrap();
+        let again = load(&segment.units, &segment.postings).unwrap();
+        assert_eq!(ask(&again), ask(&kept));
+        assert!(!ask(&kept).is_empty());
+        assert_eq!(again.names, kept.names);
+        let both = again.segment(0, 7).unwrap();
+        assert!(both.units == segment.units && both.postings == segment.postings);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        /// Sums keep such bytes out. Without them nothing panics or hangs either.
+        #[test]
+        fn bytes_that_mean_nothing_are_no_danger(
+            at in any::<prop::sample::Index>(),
+            bytes in prop::collection::vec(any::<u8>(), 1..6),
+            in_units in any::<bool>(),
+        ) {
+            let kept = kept(2);
+            let Segment { mut units, mut postings, .. } = kept.segment(0, 7).unwrap();
+            let part = if in_units { &mut units } else { &mut postings };
+            let at = at.index(part.len());
+            part.iter_mut().skip(at).zip(bytes).for_each(|(old, new)| *old = new);
+            if let Some(mut other) = load(&units, &postings) {
+                ask(&other);
+                other.segment(0, 8);
+                other.remove(1);
+                ask(&other);
+            }
+        }
+    }
+
+    /// Whoever changes how texts are read, and so this sum, raises [`RULES`] and puts the new sum
+    /// here.
+    #[test]
+    fn how_texts_are_read_belongs_to_the_rules() {
+        let mut sum = 0;
+        for (turn, text) in (1..).zip(TEXTS) {
+            let unit = Unit { session: 1, turn, speaker: Speaker::User, at_ms: Some(5), text };
+            let read = Reading::of(&unit);
+            let mut counts: Vec<_> = read.counts.into_iter().collect();
+            counts.sort_unstable();
+            let flags = (read.length, read.language, read.question, read.tells_time);
+            let line = format!("{counts:?} {flags:?}");
+            sum = crate::vectors::checksum(line.as_bytes(), sum);
+        }
+        assert_eq!((RULES, sum), (1, 0));
+    }
+}

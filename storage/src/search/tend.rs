@@ -21,8 +21,6 @@ struct Lacking {
     all: u64,
     /// Something in it was deleted.
     deleted: bool,
-    /// Messages and facts that were written while the store is open, if anything was.
-    written: Option<u64>,
 }
 
 impl Store {
@@ -60,26 +58,25 @@ impl Store {
 
     /// What is due when the store is closed.
     pub(crate) fn tend_index_at_end(&self) {
-        if !self.media().has(Part::Index) {
-            return;
-        }
-        let done = contain(|| {
-            Ok((|| {
-                let lacking = self.lacking().map_err(widen)?;
-                let mut held = self.derived.hold();
-                let Some(written) = lacking.written else { return Ok(false) };
-                let most = written.saturating_mul(2).max(MOST_AT_END);
-                if !lacking.is_due(Self::INDEX_TAIL) || !held.is_kept() && lacking.unread > most {
-                    return Ok(false);
-                }
-                self.seal_index(&mut held)
-            })())
-        });
-        match done {
+        let written = self.slot().open.as_ref().and_then(|open| open.index.written());
+        let Some(written) = written.filter(|_| self.media().has(Part::Index)) else { return };
+        match contain(|| Ok(self.seal_at_end(written))) {
             Ok(Ok(_)) | Ok(Err(WriteError::Medium(MediumError::Denied))) => {}
             Ok(Err(error)) => tracing::warn!(%error, "the text index stays as it is"),
             Err(fault) => tracing::warn!(?fault, "the text index stays as it is"),
         }
+    }
+
+    /// Does so, after so many messages and facts were written; else empties a file that doesn't count.
+    fn seal_at_end(&self, written: u64) -> Result<bool, WriteError> {
+        let lacking = self.lacking().map_err(widen)?;
+        let mut held = self.derived.hold();
+        let most = written.saturating_mul(2).max(MOST_AT_END);
+        if lacking.is_due(Self::INDEX_TAIL) && (held.is_kept() || lacking.unread <= most) {
+            return self.seal_index(&mut held);
+        }
+        let cleared = self.run(&mut self.slot(), false, |open| Ok(open.index.clear_scrap()))?;
+        cleared.map(|()| false).map_err(|error| Fault::Medium(error).into())
     }
 
     fn lacking(&self) -> Result<Lacking, ReadError> {
@@ -90,7 +87,7 @@ impl Store {
             let turns = transaction.open_table(TURNS)?.len()?;
             let all = turns + transaction.open_table(REPLIES)?.len()? + facts;
             let (unread, deleted) = open.index.unread().unwrap_or((all, false));
-            Ok(Ok(Lacking { unread, all, deleted, written: open.index.written() }))
+            Ok(Ok(Lacking { unread, all, deleted }))
         })
     }
 
@@ -134,7 +131,7 @@ impl Store {
 }
 
 /// Texts that are read when a store is closed, however few of them were written since it was opened.
-const MOST_AT_END: u64 = 16_384;
+const MOST_AT_END: u64 = 65_536;
 
 impl Lacking {
     fn is_due(&self, least: u64) -> bool {

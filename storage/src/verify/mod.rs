@@ -70,9 +70,7 @@ impl Store {
     }
 
     fn index(&self, report: &mut Report) -> Result<(), ReadError> {
-        let checked = contain(|| {
-            Ok(self.derived.check(|at_once| self.snapshot_with(at_once)))
-        });
+        let checked = contain(|| Ok(self.derived.check(|at_once| self.snapshot_with(at_once))));
         match checked.map_err(ReadError::from).flatten() {
             Ok(None) => Ok(()),
             Ok(Some(checked)) => {

@@ -11,7 +11,8 @@ use crate::everything::op;
 use crate::everything_model::{Model, Op, apply};
 use crate::rewrite::{Disk, Images};
 
-pub(crate) const AT: WallTime = WallTime { unix_ms: 1_683_550_800_000, confidence: Confidence::Good };
+pub(crate) const AT: WallTime =
+    WallTime { unix_ms: 1_683_550_800_000, confidence: Confidence::Good };
 
 /// What a store finds, asked for many things.
 pub(crate) fn answers(store: &Store) -> Vec<Found> {

@@ -12,7 +12,7 @@ mod stats;
 
 use std::process::ExitCode;
 
-use garret_storage::Pin;
+use garret_storage::{Pin, Store};
 
 use super::Ended;
 use super::args::memory::{Memory, MemoryAction};
@@ -26,7 +26,12 @@ pub(super) use search::find;
 pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
     match &memory.action {
         MemoryAction::Search(search) => {
-            search::run(config, &open::existing_store(config)?, search)?
+            let store = open::existing_store(config)?;
+            search::run(config, &store, search)?;
+            // For the next search; nobody waits for this one any more.
+            if let Err(error) = store.tend_index(Store::INDEX_TAIL) {
+                tracing::debug!(%error, "the text index stays as it is");
+            }
         }
         MemoryAction::Add(add) => facts::add(config, add)?,
         MemoryAction::Import(import) => import::run(config, import)?,
