@@ -407,9 +407,12 @@ impl Tracked {
     }
 }
 
+/// The bytes of a segment's units and of its postings.
+pub(crate) type Parts = (Vec<u8>, Vec<u8>);
+
 impl Basis {
     /// The bytes of a segment's units and of its postings, if they are what was written.
-    pub(crate) fn read(&self, extent: &Extent) -> Result<Option<(Vec<u8>, Vec<u8>)>, MediumError> {
+    pub(crate) fn read(&self, extent: &Extent) -> Result<Option<Parts>, MediumError> {
         let part = |at, (len, sum): (u32, u64)| {
             let mut bytes = vec![0; len as usize];
             self.medium.read_at(at, &mut bytes)?;
