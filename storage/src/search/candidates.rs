@@ -1,5 +1,7 @@
 //! Which units could answer a query, and their features.
 
+use std::cmp::Ordering;
+
 use super::index::{Entry, Index, Wanted};
 use super::meaning::Closeness;
 use super::query::Query;
@@ -151,7 +153,9 @@ fn choose_by_words(index: &Index, scratch: &mut Scratch, in_scope: &impl Fn(u32)
     let mut best: Vec<_> =
         units.map(|document| (Ordered(scratch.cell(*document).score), *document)).collect();
     if best.len() > BY_WORDS {
-        best.select_nth_unstable_by(BY_WORDS, |a, b| b.cmp(a));
+        // Of equals the newest: their numbers tell only how the index came about.
+        let newer = |a: u32, b: u32| index.in_time(a, b).unwrap_or(Ordering::Equal);
+        best.select_nth_unstable_by(BY_WORDS, |a, b| b.0.cmp(&a.0).then_with(|| newer(b.1, a.1)));
         best.truncate(BY_WORDS);
     }
     for (_, document) in &best {

@@ -1,5 +1,6 @@
 //! The index of what was said: units, their terms, and their order.
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -343,6 +344,16 @@ impl Index {
     /// The fact that a unit is.
     pub(super) fn fact_of(&self, unit: &Entry) -> Option<&FactEntry> {
         (unit.session == NO_SESSION).then(|| self.facts.get(unit.place as usize)).flatten()
+    }
+
+    /// Which of two units comes first: the older one, at the end by what never changes.
+    pub(super) fn in_time(&self, a: u32, b: u32) -> Option<Ordering> {
+        let (a, b) = (self.units.get(a as usize)?, self.units.get(b as usize)?);
+        let rest = |unit: &Entry| {
+            let fact = self.fact_of(unit).map(|fact| fact.id);
+            (fact, self.session_of(unit), unit.turn, unit.speaker)
+        };
+        Some(a.at_ms.cmp(&b.at_ms).then_with(|| rest(a).cmp(&rest(b))))
     }
 
     /// The number of the session that a message is in.

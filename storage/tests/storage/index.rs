@@ -177,6 +177,28 @@ fn what_is_closed_is_indexed_and_what_is_opened_reads_little() {
     assert_eq!(store.search("last", None, 1).unwrap().hits.len(), 1);
 }
 
+/// More units answer equally well than are looked at closely: which of them are, mustn't depend on
+/// the order in which they came into the index.
+#[test]
+fn of_equals_the_same_are_found_however_the_index_came_about() {
+    let disk = Disk::<RamMedium>::default();
+    let store = disk.open();
+    for session in ["zebra", "ant"] {
+        let session = session.parse().unwrap();
+        let turn = ImportedTurn {
+            session: &session,
+            speaker: Speaker::User,
+            text: "Rain in the garden.",
+            at: AT,
+            id: None,
+        };
+        store.import_turns(&[turn; 700]).unwrap();
+    }
+    store.tend_index(1).unwrap();
+    let images = disk.images();
+    assert_eq!(found_in(&images), found_without(&images));
+}
+
 /// Each text is written a few times, however many there come to be.
 #[test]
 fn segments_are_few_and_seldom_written_again() {
