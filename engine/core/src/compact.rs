@@ -11,7 +11,7 @@
 //!
 //! let limits = Limits::of(&Budget::for_window(8_192)?);
 //! let turns: Vec<_> = (1..=40).map(|seq| Turn { seq, tokens: 100 }).collect();
-//! let pressure = Pressure { fill_percent: 85, ..Pressure::default() };
+//! let pressure = Pressure { fill_percent: 85, full_at_percent: 80, ..Pressure::default() };
 //! assert_eq!(limits.due(&turns, &pressure), Some(Cause::Full));
 //! let leaf = limits.leaf(&turns).expect("there is more than a tail");
 //! assert_eq!(leaf.first().map(|turn| turn.seq), Some(1));
