@@ -25,6 +25,7 @@ pub mod device;
 pub mod embed;
 pub mod fingerprint;
 pub mod infer;
+mod local_time;
 pub mod names;
 pub mod open;
 pub mod perceive;

@@ -1,10 +1,9 @@
 //! Stored text in a prompt: marked so that it can't look like anything else, dated, and with the
 //! beginnings of tags spelled so that repeating them asks for nothing.
 
-use jiff::Timestamp;
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 
+use crate::local_time;
 use crate::tools::harmless;
 
 /// Begins every line of a stored text.
@@ -50,8 +49,7 @@ pub(super) fn days(from_ms: i64, to_ms: i64) -> String {
 }
 
 fn local(at_ms: i64) -> Option<Date> {
-    let at = Timestamp::from_millisecond(at_ms).ok()?;
-    Some(at.to_zoned_datetime(TimeZone::system()).date())
+    Some(local_time::at(at_ms)?.date())
 }
 
 fn format(date: Date, how: &str) -> String {

@@ -15,10 +15,9 @@
 
 use garret_core::prompt::{Content, EncodeError, PromptEncoder};
 use garret_storage::search::Hit;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::quote::{marked, plain};
+use crate::local_time;
 
 /// A block to stand before the user's words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -126,8 +125,7 @@ fn lines(hit: &Hit) -> String {
 
 /// The day of a message where the user is.
 fn date(at_ms: Option<i64>) -> String {
-    let at = at_ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());
-    let day = at.map(|at| at.to_zoned_datetime(TimeZone::system()).date().to_string());
+    let day = at_ms.and_then(local_time::at).map(|at| at.date().to_string());
     day.unwrap_or_else(|| "undated".to_owned())
 }
 

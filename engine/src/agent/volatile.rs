@@ -9,13 +9,12 @@ use garret_core::budget::Budget;
 use garret_core::prompt::{Content, EncodeError, PromptEncoder};
 use garret_core::receipt::BlockName;
 use garret_core::time::{Confidence, WallTime};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 use super::remembered::Block;
 use super::slot::News;
 use super::tracked;
 use crate::infer::carry::Thought;
+use crate::local_time;
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -138,10 +137,9 @@ impl Volatile {
 
 /// The time where the user is, and whether it can be believed.
 fn time_line(now: WallTime) -> String {
-    let at = Timestamp::from_millisecond(now.unix_ms).ok();
+    let at = local_time::format(now.unix_ms, "%A %-d %B %Y, %H:%M");
     let at = at.filter(|_| now.confidence != Confidence::Wrong);
     let Some(at) = at else { return "[Now: unknown, the clock isn't set]".to_owned() };
-    let at = at.to_zoned_datetime(TimeZone::system()).strftime("%A %-d %B %Y, %H:%M").to_string();
     match now.confidence {
         Confidence::Good => format!("[Now: {at}]"),
         _ => format!("[Now, perhaps: {at}]"),

@@ -6,13 +6,12 @@ use std::process::ExitCode;
 
 use garret_core::id::SessionId;
 use garret_storage::{SessionInfo, Store};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use super::args::{Session, SessionAction};
 use super::{Ended, lines, output, tools};
 use crate::config::Config;
+use crate::local_time;
 use crate::open;
 
 /// Runs the command.
@@ -160,10 +159,6 @@ impl Said<'_> {
 
 /// Local time to the second.
 pub(super) fn when(unix_ms: i64) -> String {
-    Timestamp::from_millisecond(unix_ms).map_or_else(
-        |_| "at an unknown time".into(),
-        |time| {
-            time.to_zoned_datetime(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
-        },
-    )
+    let when = local_time::format(unix_ms, "%Y-%m-%d %H:%M:%S %:z");
+    when.unwrap_or_else(|| "at an unknown time".into())
 }

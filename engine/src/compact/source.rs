@@ -6,8 +6,8 @@ use garret_core::id::TurnSeq;
 use garret_core::prompt::{EncodeError, PromptEncoder};
 use garret_core::shorten::shorten;
 use garret_storage::SummaryId;
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
+
+use crate::local_time;
 
 /// A summary to be made.
 #[derive(Clone, Debug)]
@@ -103,7 +103,7 @@ const fn is_encoded(byte: u8) -> bool {
 
 /// `8 May 2023` or `8 May 2023 to 9 May 2023`; `None` when neither day is known.
 pub(crate) fn clock_days(earliest_ms: Option<i64>, latest_ms: Option<i64>) -> Option<String> {
-    let day = |ms: i64| format_time(ms, "%-d %B %Y");
+    let day = |ms: i64| local_time::format(ms, "%-d %B %Y");
     match (earliest_ms.and_then(day), latest_ms.and_then(day)) {
         (Some(first), Some(last)) if first != last => Some(format!("{first} to {last}")),
         (Some(day), _) | (None, Some(day)) => Some(day),
@@ -112,13 +112,7 @@ pub(crate) fn clock_days(earliest_ms: Option<i64>, latest_ms: Option<i64>) -> Op
 }
 
 fn minute(ms: i64) -> Option<String> {
-    format_time(ms, "%Y-%m-%d %H:%M")
-}
-
-fn format_time(ms: i64, format: &str) -> Option<String> {
-    let at = Timestamp::from_millisecond(ms).ok()?;
-    let at = at.to_zoned_datetime(TimeZone::system());
-    Some(at.strftime(format).to_string())
+    local_time::format(ms, "%Y-%m-%d %H:%M")
 }
 
 #[cfg(test)]

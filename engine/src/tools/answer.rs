@@ -1,9 +1,9 @@
 //! What a tool found, before it is shown to anybody.
 
 use garret_core::id::{SessionId, TurnSeq};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use serde::Serialize;
+
+use crate::local_time;
 
 /// What a tool found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -158,9 +158,7 @@ impl Answer {
 
 /// Day and minute where the machine is.
 pub(super) fn date(at_ms: i64) -> String {
-    let at = Timestamp::from_millisecond(at_ms).ok();
-    let at = at.map(|at| at.to_zoned_datetime(TimeZone::system()));
-    at.map_or_else(|| "undated".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M").to_string())
+    local_time::format(at_ms, "%Y-%m-%d %H:%M").unwrap_or_else(|| "undated".to_owned())
 }
 
 /// A name or a call on one line, without what could end the brackets it stands in.
