@@ -11,7 +11,6 @@ use std::time::Instant;
 use clap::Args;
 use garret::companion::form::{Form as _, Size};
 use garret::companion::{Answer, ask};
-use garret::config::{Config, Home, Sources};
 use garret::infer::extract::{COPY_TOKENS, Told, copied, copy_grammar, copy_instruction};
 use garret::infer::reading::{Inference, Reading, instruction, most_tokens};
 use garret::open::Plan;
@@ -46,7 +45,8 @@ pub(crate) struct Options {
 /// Measures and prints.
 pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
-    let config = configuration(options, folder.path())?;
+    let flags = vec![("window", WINDOW.to_string())];
+    let config = conditions::configuration(folder.path(), options.model.as_deref(), flags)?;
     let plan = Plan::new(&config)?;
     let (model, encoder) = plan.load(&config)?;
     conditions::print(&config, &plan, model.facts());
@@ -70,17 +70,6 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let (parsed, calls) = (readings.parsed + copies.parsed, readings.calls + copies.calls);
     println!("all calls: {parsed} of {calls} parse");
     Ok(())
-}
-
-fn configuration(options: &Options, data: &std::path::Path) -> Result<Config, Box<dyn Error>> {
-    let mut flags = vec![("data", data.display().to_string()), ("window", WINDOW.to_string())];
-    if let Some(model) = &options.model {
-        flags.push(("model", model.display().to_string()));
-    }
-    let home = Home::from_environment(|name| std::env::var_os(name));
-    let environment = garret::config::environment()?;
-    let device = garret::device::profile();
-    Ok(Config::resolve(Sources { flags, environment, file: None, device, home })?)
 }
 
 /// A dialogue: the user's messages and the replies between them.

@@ -1,9 +1,29 @@
 //! What a figure was measured on.
 
-use garret::config::Config;
+use std::error::Error;
+use std::path::Path;
+
+use garret::config::{Config, Home, Sources};
 use garret::open::Plan;
 use garret_core::model::ModelFacts;
 use garret_hal::sensors::{CpuSensor, Machine, MemorySensor};
+
+/// What the environment and this device give, with `flags`, a chat model if one is named, and what is
+/// remembered in `data`.
+pub(crate) fn configuration(
+    data: &Path,
+    model: Option<&Path>,
+    mut flags: Vec<(&'static str, String)>,
+) -> Result<Config, Box<dyn Error>> {
+    flags.push(("data", data.display().to_string()));
+    if let Some(model) = model {
+        flags.push(("model", model.display().to_string()));
+    }
+    let home = Home::from_environment(|name| std::env::var_os(name));
+    let environment = garret::config::environment()?;
+    let device = garret::device::profile();
+    Ok(Config::resolve(Sources { flags, environment, file: None, device, home })?)
+}
 
 /// Prints device, build and model, so that a figure can be compared with another.
 pub(crate) fn print(config: &Config, plan: &Plan, facts: ModelFacts) {

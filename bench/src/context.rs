@@ -12,7 +12,7 @@ use std::task::{Context as TaskContext, Poll};
 
 use clap::Args;
 use garret::agent::{Agent, Options as AgentOptions, Parts};
-use garret::config::{Config, Home, Sources};
+use garret::config::Config;
 use garret::embed::{self, Embed};
 use garret::open::{self, Plan};
 use garret_core::id::SessionId;
@@ -28,10 +28,11 @@ use garret_llm::vocab::Vocabulary as _;
 use garret_llm::{Backend, Model, ModelOptions};
 use garret_storage::search::Speaker;
 use garret_storage::{ImportedTurn, Part, Store};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::lines;
+use crate::locomo::data::{self, Question, Turn};
 use crate::statistics::{median, percentile};
+use crate::{conditions, lines};
 
 /// What to measure.
 #[derive(Args)]
@@ -62,26 +63,6 @@ pub(crate) struct Options {
     every: usize,
 }
 
-#[derive(Deserialize)]
-struct Turn {
-    conv: String,
-    dia_id: String,
-    session: u64,
-    timestamp: String,
-    speaker: String,
-    text: String,
-    caption: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Question {
-    conv: String,
-    id: String,
-    question: String,
-    category: u8,
-    evidence: Vec<String>,
-}
-
 #[derive(Serialize)]
 struct Asked<'a> {
     id: &'a str,
@@ -102,9 +83,8 @@ struct Row {
 
 /// Measures and prints.
 pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
-    let turns: Vec<Turn> = lines::read(&options.data.join("locomo_turns.jsonl"))?;
-    let questions: Vec<Question> = lines::read(&options.data.join("locomo_questions.jsonl"))?;
-    let questions: Vec<_> = questions.iter().filter(|one| !one.evidence.is_empty()).collect();
+    let turns = data::turns(&options.data)?;
+    let questions = data::questions(&options.data)?;
     let folder = tempfile::tempdir()?;
     let config = configuration(options, folder.path())?;
     let bench = Bench::new(options, &config, &turns)?;
@@ -129,17 +109,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 }
 
 fn configuration(options: &Options, data: &std::path::Path) -> Result<Config, Box<dyn Error>> {
-    let mut flags =
-        vec![("data", data.display().to_string()), ("window", options.window.to_string())];
-    if let Some(model) = &options.model {
-        flags.push(("model", model.display().to_string()));
-    }
+    let mut flags = vec![("window", options.window.to_string())];
     let embedder = options.embedder.as_ref().map(|path| path.display().to_string());
     flags.push(("embedder", embedder.unwrap_or_else(|| "off".into())));
-    let home = Home::from_environment(|name| std::env::var_os(name));
-    let environment = garret::config::environment()?;
-    let device = garret::device::profile();
-    Ok(Config::resolve(Sources { flags, environment, file: None, device, home })?)
+    conditions::configuration(data, options.model.as_deref(), flags)
 }
 
 fn report(memory: u32, rows: &[Row]) {
@@ -210,7 +183,7 @@ impl<'t> Bench<'t> {
         let mut end_ms = 0;
         for conv in conversations {
             for turn in self.turns.iter().filter(|turn| turn.conv == *conv) {
-                let at = at(&turn.timestamp)?;
+                let at = WallTime { unix_ms: turn.at_ms()?, confidence: Confidence::Good };
                 end_ms = end_ms.max(at.unix_ms);
                 session = format!("{conv}-{}", turn.session).parse()?;
                 let speaker = Speaker::Named(&turn.speaker);
@@ -299,22 +272,8 @@ impl<'t> Bench<'t> {
     }
 }
 
-impl Turn {
-    /// Text with what a picture shows.
-    fn whole(&self) -> String {
-        let caption = self.caption.as_deref().map(|caption| format!(" [image: {caption}]"));
-        format!("{}{}", self.text, caption.unwrap_or_default())
-    }
-}
-
 fn folded(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn at(timestamp: &str) -> Result<WallTime, Box<dyn Error>> {
-    let time: jiff::civil::DateTime = timestamp.parse()?;
-    let unix_ms = jiff::tz::TimeZone::UTC.to_timestamp(time)?.as_millisecond();
-    Ok(WallTime { unix_ms, confidence: Confidence::Good })
 }
 
 fn store_on(media: &[RamMedium]) -> Result<Store, Box<dyn Error>> {

@@ -7,6 +7,7 @@
 //! `--peers` others are asked the same.
 
 mod calibrate;
+pub(crate) mod data;
 mod peers;
 
 use std::collections::HashMap;
@@ -18,7 +19,9 @@ use garret_storage::search::{
     Ask, Features, Index, LEXICAL, NAMES, Speaker, Unit, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
     without_names,
 };
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+use data::{Question, Turn};
 
 use crate::fit::{Example, fit};
 use crate::lines;
@@ -46,31 +49,6 @@ pub(crate) struct Options {
     peers: bool,
 }
 
-#[derive(Deserialize)]
-struct Turn {
-    conv: String,
-    dia_id: String,
-    session: u64,
-    timestamp: String,
-    speaker: String,
-    text: String,
-    caption: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Question {
-    conv: String,
-    id: String,
-    question: String,
-    evidence: Vec<String>,
-    /// The question as it is embedded.
-    #[serde(skip)]
-    text: String,
-    /// By number of the unit in the question's history.
-    #[serde(skip)]
-    cosines: Option<Vec<f32>>,
-}
-
 #[derive(Serialize)]
 struct Found<'a> {
     id: &'a str,
@@ -87,10 +65,8 @@ struct Asked<'a> {
 
 /// Prints how often the evidence is found.
 pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
-    let turns: Vec<Turn> = lines::read(&options.data.join("locomo_turns.jsonl"))?;
-    let questions: Vec<Question> = lines::read(&options.data.join("locomo_questions.jsonl"))?;
-    let mut questions: Vec<_> =
-        questions.into_iter().filter(|one| !one.evidence.is_empty()).collect();
+    let turns = data::turns(&options.data)?;
+    let mut questions = data::questions(&options.data)?;
     for question in &mut questions {
         question.evidence.sort_unstable();
         question.evidence.dedup();
@@ -146,14 +122,6 @@ struct History<'a> {
     texts: Vec<String>,
 }
 
-impl Turn {
-    /// Text with what a picture shows.
-    fn whole(&self) -> String {
-        let caption = self.caption.as_deref().map(|caption| format!(" [image: {caption}]"));
-        format!("{}{}", self.text, caption.unwrap_or_default())
-    }
-}
-
 /// Indexes each conversation by itself.
 fn histories(turns: &[Turn]) -> Result<HashMap<&str, History<'_>>, Box<dyn Error>> {
     let mut histories: HashMap<&str, History<'_>> = HashMap::new();
@@ -163,7 +131,7 @@ fn histories(turns: &[Turn]) -> Result<HashMap<&str, History<'_>>, Box<dyn Error
             session: turn.session,
             turn: history.said.len() as u64,
             speaker: Speaker::Named(&turn.speaker),
-            at_ms: Some(milliseconds(&turn.timestamp)?),
+            at_ms: Some(turn.at_ms()?),
             text: &turn.whole(),
         });
         history.said.push(turn);
@@ -221,11 +189,6 @@ fn ask<'a>(histories: &HashMap<&str, History<'a>>, question: &'a Question) -> As
 
 /// How many turns of a question are written to a run.
 const KEPT: usize = 100;
-
-fn milliseconds(timestamp: &str) -> Result<i64, Box<dyn Error>> {
-    let time: jiff::civil::DateTime = timestamp.parse()?;
-    Ok(jiff::tz::TimeZone::UTC.to_timestamp(time)?.as_millisecond())
-}
 
 /// The turns of a question, the best first.
 fn ranked<'a>(asked: &Asked<'a>, weights: &Features) -> Vec<&'a str> {

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use clap::Args;
 use garret::agent::{Agent, Options as AgentOptions, Parts};
-use garret::config::{Config, Home, Sources};
+use garret::config::Config;
 use garret::open::{self, Plan};
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Event, ModelRole, Reply, Request, Sampling};
@@ -46,7 +46,13 @@ pub(crate) struct Options {
 /// Measures and prints.
 pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
-    let config = configuration(options, folder.path())?;
+    let flags = vec![
+        ("window", options.window.to_string()),
+        ("max_tokens", options.max_tokens.to_string()),
+        ("temperature", "0".to_owned()),
+        ("seed", "1".to_owned()),
+    ];
+    let config = conditions::configuration(folder.path(), options.model.as_deref(), flags)?;
     let plan = Plan::new(&config)?;
     let (chat, encoder) = plan.load(&config)?;
     let (other, _) = plan.load(&config)?;
@@ -60,23 +66,6 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
     summarise(&rows);
     Ok(())
-}
-
-fn configuration(options: &Options, data: &std::path::Path) -> Result<Config, Box<dyn Error>> {
-    let mut flags = vec![
-        ("data", data.display().to_string()),
-        ("window", options.window.to_string()),
-        ("max_tokens", options.max_tokens.to_string()),
-        ("temperature", "0".to_owned()),
-        ("seed", "1".to_owned()),
-    ];
-    if let Some(model) = &options.model {
-        flags.push(("model", model.display().to_string()));
-    }
-    let home = Home::from_environment(|name| std::env::var_os(name));
-    let environment = garret::config::environment()?;
-    let device = garret::device::profile();
-    Ok(Config::resolve(Sources { flags, environment, file: None, device, home })?)
 }
 
 struct Bench {

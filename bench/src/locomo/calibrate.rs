@@ -15,7 +15,8 @@ use garret_storage::search::{
     WEIGHTS_WITH_VECTORS, blend,
 };
 
-use super::{History, Question, milliseconds};
+use super::History;
+use super::data::Question;
 use crate::fit::{Case, logistic};
 use crate::vectors::Vectors;
 
@@ -130,7 +131,7 @@ impl<'a> Part<'a> {
                 session: turn.session,
                 turn: place as u64,
                 speaker: Speaker::Named(&turn.speaker),
-                at_ms: Some(milliseconds(&turn.timestamp)?),
+                at_ms: Some(turn.at_ms()?),
                 text: &turn.whole(),
             });
         }

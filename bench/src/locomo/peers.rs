@@ -5,7 +5,8 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{KEPT, Options, Question, Turn, milliseconds, print};
+use super::data::{Question, Turn};
+use super::{KEPT, Options, print};
 use crate::lines;
 use crate::peers::{LOCOMO_FTS5, LOCOMO_LEAN_MEMORY, LOCOMO_MEM0, Measured, Peers};
 use crate::vectors::Vectors;
@@ -66,7 +67,7 @@ fn told(turn: &Turn) -> Result<Told, Box<dyn Error>> {
     Ok(Told {
         conv: turn.conv.clone(),
         speaker: turn.speaker.clone(),
-        at_ms: milliseconds(&turn.timestamp)?,
+        at_ms: turn.at_ms()?,
         text: format!("[{}] {}: {}", day.strftime("%-d %B %Y"), turn.speaker, turn.whole()),
     })
 }
