@@ -247,15 +247,9 @@ fn check(crowded: bool, steps: &[(Op, Asked)]) -> Result<(), TestCaseError> {
     compare_facts(&store, &model)
 }
 
-/// As many as CI has time for; `PROPTEST_CASES=5000` in the environment for a long run.
-fn cases() -> u32 {
-    let asked = std::env::var("PROPTEST_CASES").ok();
-    asked.and_then(|cases| cases.parse().ok()).unwrap_or(8)
-}
-
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: cases(),
+        cases: crate::cases(8),
         failure_persistence: None,
         ..Default::default()
     })]

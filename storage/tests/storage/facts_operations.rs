@@ -87,15 +87,9 @@ fn check(ops: &[Op]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// As many as CI has time for; `PROPTEST_CASES=5000` in the environment for a long run.
-fn cases() -> u32 {
-    let asked = std::env::var("PROPTEST_CASES").ok();
-    asked.and_then(|cases| cases.parse().ok()).unwrap_or(32)
-}
-
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: cases(),
+        cases: crate::cases(32),
         failure_persistence: None,
         ..Default::default()
     })]
@@ -191,7 +185,7 @@ fn check_pins(steps: &[(Op, Option<(u64, Pin)>)]) -> Result<(), TestCaseError> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: cases(),
+        cases: crate::cases(32),
         failure_persistence: None,
         ..Default::default()
     })]

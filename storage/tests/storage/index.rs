@@ -84,15 +84,9 @@ fn check(steps: &[Op]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// As many as CI has time for; `PROPTEST_CASES=5000` in the environment for a long run.
-fn cases() -> u32 {
-    let asked = std::env::var("PROPTEST_CASES").ok();
-    asked.and_then(|cases| cases.parse().ok()).unwrap_or(12)
-}
-
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: cases(),
+        cases: crate::cases(12),
         failure_persistence: None,
         ..Default::default()
     })]

@@ -42,3 +42,10 @@ mod vectors;
 mod vectors_crash;
 mod vectors_store;
 mod verify;
+
+/// `usual`, as many as CI has time for, unless the environment asks for others: `PROPTEST_CASES=5000`
+/// is a long run.
+fn cases(usual: u32) -> u32 {
+    let asked = std::env::var("PROPTEST_CASES").ok();
+    asked.and_then(|cases| cases.parse().ok()).unwrap_or(usual)
+}
