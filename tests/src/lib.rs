@@ -13,5 +13,6 @@ pub mod dialogues;
 pub mod models;
 pub mod program;
 pub mod scripted;
+pub mod talk;
 pub mod terminal;
 pub mod wire;

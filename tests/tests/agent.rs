@@ -4,20 +4,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use garret::agent::{Agent, Options, Outcome, Parts, TurnError};
+use garret::agent::{Agent, Options, Outcome, TurnError};
 use garret_core::assemble::NO_REPLY;
-use garret_core::id::SessionId;
 use garret_core::model::Finish;
 use garret_core::token::Token;
-use garret_hal::clock::ManualClock;
-use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::{Faults, FaultyMedium};
 use garret_storage::{Store, StoredFinish};
-use garret_tests::bytes::{self, ByteEncoder};
 use garret_tests::scripted::{Act, ScriptedModel};
+use garret_tests::talk::{TestAgent, parts, session, texts, turn};
 use proptest::prelude::*;
-
-type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
 fn agent(model: &ScriptedModel, medium: &FaultyMedium) -> TestAgent {
     with_reply(model, medium, None)
@@ -25,14 +20,7 @@ fn agent(model: &ScriptedModel, medium: &FaultyMedium) -> TestAgent {
 
 fn with_reply(model: &ScriptedModel, medium: &FaultyMedium, max_tokens: Option<u32>) -> TestAgent {
     let store = Store::on_medium("test", Box::new(medium.clone())).unwrap();
-    let parts = Parts {
-        model: model.clone(),
-        encoder: ByteEncoder,
-        store: Arc::new(store),
-        embedder: None,
-        clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
-        entropy: Arc::new(SeededEntropy::new(1)),
-    };
+    let parts = parts(model, Arc::new(store));
     let options = Options {
         system_prompt: "Be kind.".into(),
         max_tokens,
@@ -43,13 +31,8 @@ fn with_reply(model: &ScriptedModel, medium: &FaultyMedium, max_tokens: Option<u
     Agent::new(parts, options).unwrap()
 }
 
-fn session() -> SessionId {
-    "s".parse().unwrap()
-}
-
 fn say(agent: &mut TestAgent, text: &str) -> Result<Outcome, TurnError> {
-    let (_keep, stop) = smol::channel::bounded(1);
-    smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {}))
+    turn(agent, &session(), text)
 }
 
 /// Says `text` and stops the reply once `after` was said.
@@ -77,10 +60,6 @@ fn stored(agent: &TestAgent) -> Vec<(String, Option<(String, StoredFinish)>)> {
             .collect()
     });
     turns.unwrap()
-}
-
-fn texts(prompt: &[Token]) -> Vec<String> {
-    bytes::read(prompt).into_iter().map(|(_, text)| text).collect()
 }
 
 #[test]

@@ -9,19 +9,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use garret::agent::{Agent, Compaction, Options, Outcome, Parts, When};
 use garret_core::compact::Cause;
 use garret_core::gate::Mode;
-use garret_core::id::SessionId;
 use garret_core::model::ModelRole;
 use garret_core::time::{Confidence, WallTime};
-use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::{Faults, FaultyMedium};
 use garret_storage::{NewReply, Store, StoredFinish, Summary, SummaryMethod};
-use garret_tests::bytes::{self, ByteEncoder};
+use garret_tests::bytes::ByteEncoder;
 use garret_tests::scripted::{Act, ScriptedModel};
+use garret_tests::talk::{TestAgent, say, session, texts};
 use smol::future::or;
-
-type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
 const AT: WallTime = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
 
@@ -50,8 +47,7 @@ impl Talk {
     }
 
     fn say(&mut self, text: &str) -> Outcome {
-        let (_keep, stop) = smol::channel::bounded(1);
-        smol::block_on(self.agent.turn(&session(), text, &stop, &mut |_| {})).unwrap()
+        say(&mut self.agent, text)
     }
 
     fn idle(&mut self) -> Compaction {
@@ -120,20 +116,12 @@ fn agent(model: &ScriptedModel, medium: &FaultyMedium, clock: &Arc<ManualClock>)
     Agent::new(parts, options).unwrap()
 }
 
-fn session() -> SessionId {
-    "s".parse().unwrap()
-}
-
 /// What the user says in a turn, with a figure that no other turn has.
 fn remark(turn: u64) -> String {
     format!(
         "Remark {turn}: the hive by the Fence {turn} holds {} bees today, I think.",
         turn * 1_009
     )
-}
-
-fn texts(prompt: &[Token]) -> Vec<String> {
-    bytes::read(prompt).into_iter().map(|(_, text)| text).collect()
 }
 
 /// A companion that says something short.

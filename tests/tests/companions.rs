@@ -6,51 +6,26 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use garret::agent::{Agent, Options, Outcome, Parts, When};
+use garret::agent::{Agent, Options, When};
 use garret::companion::Question;
 use garret::companion::form::{Form, Percent, Size, Text};
 use garret::config::{Config, Home, Sources};
 use garret::open::LocalAgent;
 use garret::{choice, form, row};
-use garret_core::id::SessionId;
-use garret_core::model::{ChatModel, Finish, ModelRole};
-use garret_core::prompt::PromptEncoder;
+use garret_core::model::{Finish, ModelRole};
 use garret_core::receipt::BlockName;
-use garret_hal::clock::ManualClock;
-use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::RamMedium;
 use garret_storage::Store;
-use garret_tests::bytes::{self, ByteEncoder};
 use garret_tests::models::{STARTER, find};
 use garret_tests::program::only;
 use garret_tests::scripted::{Act, ScriptedModel};
-
-type TestAgent = Agent<ScriptedModel, ByteEncoder>;
+use garret_tests::talk::{TestAgent, parts, say, session, texts};
 
 fn agent(model: &ScriptedModel) -> TestAgent {
     let store = Store::on_medium("test", Box::new(RamMedium::new())).unwrap();
-    let parts = Parts {
-        model: model.clone(),
-        encoder: ByteEncoder,
-        store: Arc::new(store),
-        embedder: None,
-        clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
-        entropy: Arc::new(SeededEntropy::new(1)),
-    };
+    let parts = parts(model, Arc::new(store));
     let options = Options { system_prompt: "Be kind.".into(), ..Options::default() };
     Agent::new(parts, options).unwrap()
-}
-
-fn session() -> SessionId {
-    "s".parse().unwrap()
-}
-
-fn say<M: ChatModel, E: PromptEncoder<Error: 'static>>(
-    agent: &mut Agent<M, E>,
-    text: &str,
-) -> Outcome {
-    let (_keep, stop) = smol::channel::bounded(1);
-    smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {})).unwrap()
 }
 
 fn question(instruction: &str) -> Question<'_> {
@@ -70,8 +45,7 @@ fn a_fork_decodes_what_is_asked_and_nothing_else() {
         let asked = only(model.asked().into_iter().skip(before).collect());
         let conversation = ["Be kind.", "Hello.", "Fine.", "My bees are well.", "Good."];
         let expected = [&conversation[..1 + 2 * turns], &["What now?"]].concat();
-        let texts: Vec<_> = bytes::read(&asked.prompt).into_iter().map(|(_, text)| text).collect();
-        assert_eq!(texts, expected);
+        assert_eq!(texts(&asked.prompt), expected);
         // The end of the reply, the message's two marks and the opening of the answer.
         let asked_alone = "What now?".len() + 4;
         assert!(asked.prompt.len() - asked.reused <= asked_alone, "{asked:?}");

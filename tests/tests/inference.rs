@@ -5,22 +5,17 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use garret::agent::{Agent, Options, Parts};
+use garret::agent::{Agent, Options};
 use garret::config::{Config, Home, Sources};
 use garret_core::gate::Mode;
-use garret_core::id::SessionId;
 use garret_core::medium::{Medium, MediumError};
 use garret_core::model::ModelRole;
 use garret_core::time::{Confidence, WallTime};
-use garret_hal::clock::ManualClock;
-use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::FileMedium;
 use garret_storage::{Fact, FactFilter, FactSource, NewFact, Pin, StateKind, Store};
-use garret_tests::bytes::ByteEncoder;
 use garret_tests::models::{STARTER, find};
 use garret_tests::scripted::{Act, ScriptedModel};
-
-type TestAgent = Agent<ScriptedModel, ByteEncoder>;
+use garret_tests::talk::{self, TestAgent, parts, session};
 
 const READING: &str = "\
 plain: 20
@@ -49,14 +44,7 @@ fn open(data: &Path) -> Arc<Store> {
 }
 
 fn agent(store: &Arc<Store>, model: &ScriptedModel, companions: Mode) -> TestAgent {
-    let parts = Parts {
-        model: model.clone(),
-        encoder: ByteEncoder,
-        store: Arc::clone(store),
-        embedder: None,
-        clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
-        entropy: Arc::new(SeededEntropy::new(1)),
-    };
+    let parts = parts(model, Arc::clone(store));
     Agent::new(parts, Options { companions, ..Options::default() }).unwrap()
 }
 
@@ -81,13 +69,8 @@ fn text(prompt: &[garret_core::token::Token]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn session() -> SessionId {
-    "s".parse().unwrap()
-}
-
 fn say(agent: &mut TestAgent, text: &str) {
-    let (_keep, stop) = smol::channel::bounded(1);
-    smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {})).unwrap();
+    talk::say(agent, text);
     smol::block_on(agent.idle(&session()));
 }
 

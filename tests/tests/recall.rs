@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use garret::agent::{Agent, Options, Outcome, Parts};
+use garret::agent::{Agent, Options, Outcome};
 use garret::config::{Config, Home, Sources};
 use garret_core::id::SessionId;
 use garret_core::model::ChatModel;
@@ -13,17 +13,13 @@ use garret_core::prompt::PromptEncoder;
 use garret_core::receipt::{BlockName, Omitted, Receipt};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
-use garret_hal::clock::ManualClock;
-use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::RamMedium;
 use garret_storage::{NewReply, Store, StoredFinish};
-use garret_tests::bytes::{self, ByteEncoder};
 use garret_tests::program::{Place, feed, only, succeeded};
 use garret_tests::scripted::ScriptedModel;
+use garret_tests::talk::{self, TestAgent, parts, turn};
 use garret_tests::wire::Answer;
 use proptest::prelude::*;
-
-type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
 /// An agent that remembers `said`: each a session, the user's words and the reply.
 fn agent(
@@ -35,14 +31,7 @@ fn agent(
     for (session, user, reply) in said {
         say_before(&store, session, user, reply);
     }
-    let parts = Parts {
-        model: model.clone(),
-        encoder: ByteEncoder,
-        store: Arc::new(store),
-        embedder: None,
-        clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
-        entropy: Arc::new(SeededEntropy::new(1)),
-    };
+    let parts = parts(model, Arc::new(store));
     let options = Options { system_prompt: "Be kind.".into(), memory_tokens, ..Options::default() };
     Agent::new(parts, options).unwrap()
 }
@@ -66,8 +55,7 @@ fn say<M: ChatModel, E: PromptEncoder<Error: 'static>>(
     agent: &mut Agent<M, E>,
     text: &str,
 ) -> Outcome {
-    let (_keep, stop) = smol::channel::bounded(1);
-    smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {})).unwrap()
+    turn(agent, &session(), text).unwrap()
 }
 
 /// Does what can be done while nobody waits; tokens that were prefilled.
@@ -78,7 +66,7 @@ fn idle<M: ChatModel, E: PromptEncoder<Error: 'static>>(agent: &mut Agent<M, E>)
 /// Texts of the messages of the newest prompt.
 fn texts(model: &ScriptedModel) -> Vec<String> {
     let prompts = model.prompts();
-    bytes::read(prompts.last().unwrap()).into_iter().map(|(_, text)| text).collect()
+    talk::texts(prompts.last().unwrap())
 }
 
 fn block(receipt: &Receipt, name: BlockName) -> (u32, u32) {

@@ -5,31 +5,20 @@
 
 use std::sync::Arc;
 
-use garret::agent::{Agent, Options, Outcome, Parts, TurnError};
+use garret::agent::{Agent, Options, Outcome, TurnError};
 use garret_core::id::SessionId;
 use garret_core::model::Finish;
 use garret_core::scan::Companion;
 use garret_core::token::Token;
-use garret_hal::clock::ManualClock;
-use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::RamMedium;
 use garret_storage::{Store, StoredFinish};
-use garret_tests::bytes::{self, ByteEncoder};
 use garret_tests::scripted::{Act, ScriptedModel};
+use garret_tests::talk::{TestAgent, parts, session, texts};
 use proptest::prelude::*;
-
-type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
 fn agent(model: &ScriptedModel, tools: bool) -> TestAgent {
     let store = Store::on_medium("test", Box::new(RamMedium::new())).unwrap();
-    let parts = Parts {
-        model: model.clone(),
-        encoder: ByteEncoder,
-        store: Arc::new(store),
-        embedder: None,
-        clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
-        entropy: Arc::new(SeededEntropy::new(1)),
-    };
+    let parts = parts(model, Arc::new(store));
     let options = Options {
         system_prompt: "Be kind.".into(),
         memory_tokens: Some(0),
@@ -48,10 +37,6 @@ fn model(script: &[&str]) -> ScriptedModel {
     ScriptedModel::new(16_384, script.iter().map(|text| said(text)))
 }
 
-fn session() -> SessionId {
-    "s".parse().unwrap()
-}
-
 /// One turn; what was streamed must be the reply, and no part of a tag may be in it.
 fn say(agent: &mut TestAgent, text: &str) -> Result<Outcome, TurnError> {
     let (_keep, stop) = smol::channel::bounded(1);
@@ -63,10 +48,6 @@ fn say(agent: &mut TestAgent, text: &str) -> Result<Outcome, TurnError> {
         assert_eq!(heard, outcome.reply);
     }
     outcome
-}
-
-fn texts(prompt: &[Token]) -> Vec<String> {
-    bytes::read(prompt).into_iter().map(|(_, text)| text).collect()
 }
 
 /// The reply of a stored turn, its end, and how many ids are kept of it.

@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 
-use garret::agent::{Agent, Options, Outcome, PERSONA, Parts};
+use garret::agent::{Agent, Options, PERSONA, Parts};
 use garret::trace::{System, Trace};
-use garret_core::id::SessionId;
 use garret_core::receipt::{BlockName, Omitted};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
@@ -19,9 +18,8 @@ use garret_storage::{
 };
 use garret_tests::bytes::{self, ByteEncoder};
 use garret_tests::scripted::ScriptedModel;
+use garret_tests::talk::{TestAgent, parts, say, session};
 use proptest::prelude::*;
-
-type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
 const AT: WallTime = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
 
@@ -30,29 +28,13 @@ fn options() -> Options {
 }
 
 fn agent(model: &ScriptedModel, medium: &FaultyMedium, options: Options) -> TestAgent {
-    let parts = Parts {
-        model: model.clone(),
-        encoder: ByteEncoder,
-        store: Arc::new(Store::on_medium("test", Box::new(medium.clone())).unwrap()),
-        embedder: None,
-        clock: Arc::new(ManualClock::at_unix_ms(1_800_000_000_000)),
-        entropy: Arc::new(SeededEntropy::new(1)),
-    };
+    let parts = parts(model, Arc::new(Store::on_medium("test", Box::new(medium.clone())).unwrap()));
     Agent::new(parts, options).unwrap()
 }
 
 fn fresh(window: u32) -> (TestAgent, ScriptedModel, FaultyMedium) {
     let (model, medium) = (ScriptedModel::new(window, []), FaultyMedium::new(Faults::default()));
     (agent(&model, &medium, options()), model, medium)
-}
-
-fn session() -> SessionId {
-    "s".parse().unwrap()
-}
-
-fn say(agent: &mut TestAgent, text: &str) -> Outcome {
-    let (_keep, stop) = smol::channel::bounded(1);
-    smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {})).unwrap()
 }
 
 fn add(store: &Store, fact: &NewFact<'_>, pin: Pin) -> FactId {

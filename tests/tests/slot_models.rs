@@ -4,11 +4,8 @@
 
 use std::sync::Arc;
 
-use garret::agent::{Agent, Options, Outcome, PERSONA, Parts};
+use garret::agent::{Agent, Options, PERSONA, Parts};
 use garret::config::{Config, Home, Sources};
-use garret_core::id::SessionId;
-use garret_core::model::ChatModel;
-use garret_core::prompt::PromptEncoder;
 use garret_core::receipt::{BlockName, Omitted};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
@@ -23,20 +20,9 @@ use garret_llm::{Backend, Model, ModelOptions};
 use garret_storage::{NewFact, NewSummary, Pin, StateKind, Store, SummaryMethod};
 use garret_tests::models::{STARTER, find};
 use garret_tests::scripted::ScriptedModel;
+use garret_tests::talk::{say, session};
 
 const AT: WallTime = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
-
-fn session() -> SessionId {
-    "s".parse().unwrap()
-}
-
-fn say<M: ChatModel, E: PromptEncoder<Error: 'static>>(
-    agent: &mut Agent<M, E>,
-    text: &str,
-) -> Outcome {
-    let (_keep, stop) = smol::channel::bounded(1);
-    smol::block_on(agent.turn(&session(), text, &stop, &mut |_| {})).unwrap()
-}
 
 fn pin(store: &Store, text: &str, pin: Pin) {
     let id = store.add_fact(&NewFact { text, ..NewFact::default() }, AT).unwrap().id;

@@ -1,0 +1,67 @@
+//! Talking to an agent in a test.
+
+use std::sync::Arc;
+
+use garret::agent::{Agent, Outcome, Parts, TurnError};
+use garret_core::id::SessionId;
+use garret_core::model::ChatModel;
+use garret_core::prompt::PromptEncoder;
+use garret_core::token::Token;
+use garret_hal::clock::ManualClock;
+use garret_hal::entropy::SeededEntropy;
+use garret_storage::Store;
+
+use crate::bytes::{self, ByteEncoder};
+use crate::scripted::ScriptedModel;
+
+/// An agent whose model is scripted and whose tokens are bytes.
+pub type TestAgent = Agent<ScriptedModel, ByteEncoder>;
+
+/// What such an agent is made of, without an embedder, at a fixed time.
+pub fn parts(model: &ScriptedModel, store: Arc<Store>) -> Parts<ScriptedModel, ByteEncoder> {
+    Parts {
+        model: model.clone(),
+        encoder: ByteEncoder,
+        store,
+        embedder: None,
+        clock: Arc::new(ManualClock::at_unix_ms(NOW_MS)),
+        entropy: Arc::new(SeededEntropy::new(1)),
+    }
+}
+
+/// The session that tests talk in.
+pub fn session() -> SessionId {
+    "s".parse().expect("a name that can be used")
+}
+
+/// One turn of `session`.
+///
+/// # Errors
+/// The agent's.
+pub fn turn<M: ChatModel, E: PromptEncoder<Error: 'static>>(
+    agent: &mut Agent<M, E>,
+    session: &SessionId,
+    text: &str,
+) -> Result<Outcome, TurnError> {
+    let (_keep, stop) = smol::channel::bounded(1);
+    smol::block_on(agent.turn(session, text, &stop, &mut |_| {}))
+}
+
+/// One turn of [`session`], which must succeed.
+///
+/// # Panics
+/// When it fails.
+pub fn say<M: ChatModel, E: PromptEncoder<Error: 'static>>(
+    agent: &mut Agent<M, E>,
+    text: &str,
+) -> Outcome {
+    turn(agent, &session(), text).expect("the turn is answered")
+}
+
+/// The texts of a prompt's messages.
+pub fn texts(prompt: &[Token]) -> Vec<String> {
+    bytes::read(prompt).into_iter().map(|(_, text)| text).collect()
+}
+
+/// When tests talk, in milliseconds since 1970.
+pub const NOW_MS: i64 = 1_800_000_000_000;
