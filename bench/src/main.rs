@@ -20,12 +20,16 @@ mod context;
 mod fit;
 mod lines;
 mod locomo;
+mod machine;
 mod peers;
 mod record;
+mod report;
 mod rotation;
 mod script;
 mod search;
+mod stand_in;
 mod statistics;
+mod synthetic;
 mod turns;
 mod vectors;
 

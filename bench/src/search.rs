@@ -9,11 +9,7 @@ mod child;
 mod corpus;
 mod durability;
 mod loopback;
-mod machine;
 mod query;
-mod report;
-mod stand_in;
-mod synthetic;
 mod vectors;
 
 use std::error::Error;
@@ -22,9 +18,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 pub(crate) use child::{Task, run as run_child};
-use report::Report;
 
+use crate::machine;
 use crate::peers::Peers;
+use crate::report::Report;
 
 /// What to measure.
 #[derive(Args)]

@@ -14,10 +14,10 @@ use garret_storage::search::{Search, Speaker};
 use garret_storage::{ImportedTurn, Store};
 
 use super::corpus::{Query, Record};
-use super::machine::{process_time, status_bytes, timed};
-use super::{stand_in, vectors};
-use crate::lines;
+use super::vectors;
+use crate::machine::{process_time, status_bytes, timed};
 use crate::peers::{Measured, measured};
+use crate::{lines, stand_in};
 
 /// What such a process does.
 #[derive(Subcommand)]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::synthetic::Random;
+use crate::synthetic::Random;
 
 /// One thing that was said.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

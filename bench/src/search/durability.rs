@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use redb::{Database, TableDefinition};
 
+use super::Options;
 use super::child;
 use super::corpus::{self, Record};
 use super::loopback::Loopback;
-use super::report::{Report, Target, Unit};
-use super::{Options, machine};
-use crate::lines;
 use crate::peers::{Measured, Peers, SQLITE_WAL};
+use crate::report::{Report, Target, Unit};
 use crate::statistics::median;
+use crate::{lines, machine};
 
 /// Bytes that a device writes at least: an SD card, and a disk that writes whole pages.
 const SECTORS: [usize; 2] = [512, PAGE];

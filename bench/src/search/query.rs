@@ -3,12 +3,13 @@
 use std::error::Error;
 use std::path::Path;
 
+use super::Options;
 use super::child;
 use super::corpus;
-use super::report::{Figure, Report, Target, Unit};
-use super::{Options, stand_in};
 use crate::lines;
 use crate::peers::{FTS5, LEAN_MEMORY, Measured, Peers};
+use crate::report::{Figure, Report, Target, Unit};
+use crate::stand_in;
 
 /// Queries that Garret answers, and how many of them the slower peers do.
 const QUERIES: usize = 500;

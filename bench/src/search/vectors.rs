@@ -11,12 +11,12 @@ use garret_hal::media::FileMedium;
 use garret_llm::{Backend, Embedder, EmbedderOptions};
 use garret_storage::vectors::{Rotation, Side, Spec, UnitKey, VectorStore};
 
-use super::machine::{Bandwidth, status_bytes, thread_time, timed};
-use super::report::{Report, Target, Unit};
-use super::synthetic::{Source, exact, recall};
 use super::{Options, child, corpus};
+use crate::machine::{Bandwidth, status_bytes, thread_time, timed};
 use crate::peers::{FAISS, Measured, Peers, SQLITE_VEC, USEARCH};
+use crate::report::{Report, Target, Unit};
 use crate::statistics::median;
+use crate::synthetic::{Source, exact, recall};
 
 /// What the embedder is called in the files.
 const FINGERPRINT: [u8; 32] = [1; 32];

@@ -4,14 +4,14 @@ use std::fmt::{self, Display};
 
 /// Collects what missed its target while figures are printed.
 #[derive(Default)]
-pub(super) struct Report {
+pub(crate) struct Report {
     met: usize,
     missed: Vec<String>,
 }
 
 /// What a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub(crate) enum Unit {
     /// Microseconds.
     Time,
     Bytes,
@@ -25,31 +25,31 @@ pub(super) enum Unit {
 
 /// What a number must reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Target {
+pub(crate) enum Target {
     AtLeast(f64),
     AtMost(f64),
 }
 
 /// Garret's figure that peers are compared with.
 #[derive(Clone, Copy)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     value: f64,
     unit: Unit,
 }
 
 impl Report {
     /// Begins a group.
-    pub(super) fn heading(&self, title: &str) {
+    pub(crate) fn heading(&self, title: &str) {
         println!("\n{title}");
     }
 
     /// Says something that is no figure.
-    pub(super) fn note(&self, text: &str) {
+    pub(crate) fn note(&self, text: &str) {
         println!("  ({text})");
     }
 
     /// Prints a figure of Garret's.
-    pub(super) fn figure(
+    pub(crate) fn figure(
         &mut self,
         what: &str,
         value: f64,
@@ -62,7 +62,7 @@ impl Report {
     }
 
     /// Prints a peer's figure below Garret's. The ratio says how many times better Garret is.
-    pub(super) fn against(
+    pub(crate) fn against(
         &mut self,
         figure: Figure,
         peer: &str,
@@ -76,7 +76,7 @@ impl Report {
     }
 
     /// Says how many targets were met and names those that weren't.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         println!("\n{} targets met, {} missed", self.met, self.missed.len());
         for missed in &self.missed {
             println!("  missed: {missed}");

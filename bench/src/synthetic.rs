@@ -2,14 +2,14 @@
 
 /// Numbers without a pattern, the same for the same seed (splitmix64).
 #[derive(Clone)]
-pub(super) struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub(super) const fn new(seed: u64) -> Self {
+    pub(crate) const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -17,29 +17,29 @@ impl Random {
     }
 
     /// At least 0, less than 1.
-    pub(super) fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
     /// Less than `bound`, which isn't 0.
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.unit() * bound as f64) as usize
     }
 
     /// One of `items`, which aren't none.
-    pub(super) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+    pub(crate) fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }
 
     /// Normally distributed.
-    pub(super) fn normal(&mut self) -> f32 {
+    pub(crate) fn normal(&mut self) -> f32 {
         let (a, b) = (1.0 - self.unit(), self.unit());
         ((-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()) as f32
     }
 }
 
 /// Draws vectors of length 1.
-pub(super) struct Source {
+pub(crate) struct Source {
     /// Row by row, lower triangle with zeros above: noise times this has the covariance.
     factor: Vec<f32>,
     mean: Vec<f32>,
@@ -49,7 +49,7 @@ pub(super) struct Source {
 impl Source {
     /// Variances that fall off as 1/(i+3)^1.2 along directions that aren't the axes. The first
     /// third of the directions holds 86% of the variance; of MiniLM's 87%.
-    pub(super) fn decaying(dims: usize, seed: u64) -> Self {
+    pub(crate) fn decaying(dims: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         // Orthonormal directions from noise, by Gram-Schmidt.
         let mut directions: Vec<Vec<f32>> = Vec::with_capacity(dims);
@@ -71,7 +71,7 @@ impl Source {
     }
 
     /// Drawn like `samples`: their mean and covariance.
-    pub(super) fn like(samples: &[Vec<f32>], seed: u64) -> Option<Self> {
+    pub(crate) fn like(samples: &[Vec<f32>], seed: u64) -> Option<Self> {
         let dims = samples.first()?.len();
         let share = 1.0 / samples.len() as f64;
         let mut mean = vec![0.0_f32; dims];
@@ -87,7 +87,7 @@ impl Source {
     }
 
     /// `count` vectors, one after the other.
-    pub(super) fn draw(&mut self, count: usize) -> Vec<f32> {
+    pub(crate) fn draw(&mut self, count: usize) -> Vec<f32> {
         let dims = self.mean.len();
         let mut all = Vec::with_capacity(count * dims);
         for _ in 0..count {
@@ -130,7 +130,7 @@ fn cholesky(mut matrix: Vec<f64>, dims: usize) -> Vec<f32> {
 }
 
 /// The sum of products, eight at a time so that the processor's wide registers are used.
-pub(super) fn dot(a: &[f32], b: &[f32]) -> f32 {
+pub(crate) fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut sums = [0.0_f32; 8];
     let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<8>(), b.as_chunks::<8>());
     for (a, b) in a.iter().zip(b) {
@@ -150,7 +150,7 @@ fn normalise(vector: &mut [f32]) {
 }
 
 /// The `k` rows with the greatest dot product for each query, by looking at all of them.
-pub(super) fn exact(rows: &[f32], queries: &[f32], dims: usize, k: usize) -> Vec<Vec<i64>> {
+pub(crate) fn exact(rows: &[f32], queries: &[f32], dims: usize, k: usize) -> Vec<Vec<i64>> {
     let nearest = |query: &[f32]| {
         let scored = rows.chunks_exact(dims).map(|row| dot(row, query)).zip(0_i64..);
         let mut scored: Vec<_> = scored.collect();
@@ -166,7 +166,7 @@ pub(super) fn exact(rows: &[f32], queries: &[f32], dims: usize, k: usize) -> Vec
 }
 
 /// The share of what should be found that was found, over all queries.
-pub(super) fn recall(found: &[Vec<i64>], wanted: &[Vec<i64>]) -> f64 {
+pub(crate) fn recall(found: &[Vec<i64>], wanted: &[Vec<i64>]) -> f64 {
     let hits = |(found, wanted): (&Vec<i64>, &Vec<i64>)| {
         wanted.iter().filter(|id| found.contains(id)).count()
     };

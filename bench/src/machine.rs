@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::conditions;
 
 /// Prints device and build.
-pub(super) fn print() {
+pub(crate) fn print() {
     conditions::print_device();
     println!(
         "flags    garret {}, {}, one thread each",
@@ -18,12 +18,12 @@ pub(super) fn print() {
 }
 
 /// Processor time of this thread so far.
-pub(super) fn thread_time() -> Duration {
+pub(crate) fn thread_time() -> Duration {
     spent(ClockId::ThreadCPUTime)
 }
 
 /// Processor time of this process so far.
-pub(super) fn process_time() -> Duration {
+pub(crate) fn process_time() -> Duration {
     spent(ClockId::ProcessCPUTime)
 }
 
@@ -35,13 +35,13 @@ fn spent(clock: ClockId) -> Duration {
 
 /// Microseconds that something took.
 #[derive(Clone, Copy)]
-pub(super) struct Took {
-    pub(super) wall_us: f64,
-    pub(super) cpu_us: f64,
+pub(crate) struct Took {
+    pub(crate) wall_us: f64,
+    pub(crate) cpu_us: f64,
 }
 
 /// What `act` gives and how long it takes.
-pub(super) fn timed<T>(act: impl FnOnce() -> T) -> (T, Took) {
+pub(crate) fn timed<T>(act: impl FnOnce() -> T) -> (T, Took) {
     let (began, before) = (Instant::now(), thread_time());
     let result = act();
     let cpu_us = (thread_time() - before).as_secs_f64() * 1e6;
@@ -49,16 +49,16 @@ pub(super) fn timed<T>(act: impl FnOnce() -> T) -> (T, Took) {
 }
 
 /// How fast one thread reads from memory.
-pub(super) struct Bandwidth(Vec<u64>);
+pub(crate) struct Bandwidth(Vec<u64>);
 
 impl Bandwidth {
     /// With more bytes than any cache holds.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self((0..BUFFER as u64 / 8).collect())
     }
 
     /// Bytes a second of one pass, by processor time.
-    pub(super) fn pass(&self) -> f64 {
+    pub(crate) fn pass(&self) -> f64 {
         let (sum, took) = timed(|| sum(black_box(&self.0)));
         black_box(sum);
         BUFFER as f64 / (took.cpu_us / 1e6)
@@ -78,7 +78,7 @@ fn sum(words: &[u64]) -> u64 {
 }
 
 /// A number of bytes in `/proc/self/status`, such as `VmRSS`.
-pub(super) fn status_bytes(name: &str) -> Option<f64> {
+pub(crate) fn status_bytes(name: &str) -> Option<f64> {
     field(&std::fs::read_to_string("/proc/self/status").ok()?, name)
 }
 

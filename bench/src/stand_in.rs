@@ -3,16 +3,16 @@
 use garret_hal::kernels;
 use garret_storage::Store;
 
-use super::synthetic::Random;
+use crate::synthetic::Random;
 
-pub(super) const DIMS: usize = 384;
+pub(crate) const DIMS: usize = 384;
 
 /// What it is called in a store.
 const FINGERPRINT: [u8; 32] = *b"bench: signs drawn for each word";
 
 /// The sum of a pattern of signs for each word, whatever its case and the marks around it. Texts
 /// that share words are close.
-pub(super) fn embed(text: &str) -> Vec<f32> {
+pub(crate) fn embed(text: &str) -> Vec<f32> {
     let mut sum = vec![0.0; DIMS];
     for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
         let hash = word.to_lowercase().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -31,14 +31,14 @@ pub(super) fn embed(text: &str) -> Vec<f32> {
 }
 
 /// Tells the store about it.
-pub(super) fn set(store: &Store) -> Result<(), garret_storage::vectors::VectorError> {
+pub(crate) fn set(store: &Store) -> Result<(), garret_storage::vectors::VectorError> {
     store.set_embedder(FINGERPRINT, DIMS, kernels::detect(), None)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::synthetic::dot;
     use super::*;
+    use crate::synthetic::dot;
 
     #[test]
     fn texts_that_share_words_are_close() {
