@@ -308,7 +308,7 @@ impl ChatModel for Silent {
     type Error = std::convert::Infallible;
 
     fn facts(&self) -> ModelFacts {
-        ModelFacts { n_ctx: self.n_ctx, fingerprint: [0; 32] }
+        ModelFacts { n_ctx: self.n_ctx, fingerprint: [0; 32], parameters: None }
     }
 
     fn start(&self, request: Request<'_>) -> Result<Silence, Self::Error> {

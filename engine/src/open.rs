@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use garret_core::budget::{Budget, BudgetError};
 use garret_core::medium::{Medium, MediumError};
-use garret_core::model::ChatModel as _;
+use garret_core::model::{ChatModel as _, ModelFacts};
 use garret_core::time::{Clock, Entropy};
 use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
@@ -80,7 +80,7 @@ impl Prepared {
             draw_seed: config.seed.value.is_none(),
             companions: config.companions.value,
             companion_size: config.companion_schema.value,
-            tools: uses_tools(config, &model),
+            tools: uses_tools(config, model.facts()),
         };
         let embedder = ready(config, &self.store)?;
         let store = Arc::new(self.store);
@@ -89,14 +89,15 @@ impl Prepared {
     }
 }
 
-/// Whether the model is told of tools. One of less than about three billion parameters doesn't use them well,
+/// Whether a model is told of tools. One of less than about three billion parameters doesn't use them well,
 /// and where the window is small what they find has no room.
-fn uses_tools(config: &Config, model: &LlamaChat) -> bool {
+pub fn uses_tools(config: &Config, model: ModelFacts) -> bool {
     match config.tools.value {
         Switch::On => true,
         Switch::Off => false,
         Switch::Auto => {
-            model.facts().n_ctx >= TOOLS_WINDOW && model.model().parameters() >= TOOLS_PARAMETERS
+            let large = model.parameters.is_some_and(|parameters| parameters >= TOOLS_PARAMETERS);
+            large && model.n_ctx >= TOOLS_WINDOW
         }
     }
 }

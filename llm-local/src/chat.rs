@@ -84,7 +84,8 @@ impl LlamaChat {
     /// can't make the context (too little memory, say).
     pub fn spawn(model: Arc<Model>, options: ChatOptions) -> Result<Self, LoadError> {
         check(&model, &options)?;
-        let facts = ModelFacts { n_ctx: options.n_ctx, fingerprint: options.fingerprint };
+        let ChatOptions { n_ctx, fingerprint, .. } = options;
+        let facts = ModelFacts { n_ctx, fingerprint, parameters: Some(model.parameters()) };
         let signals = Arc::new(Signals::default());
         let (commands, jobs) = bounded(MAX_REQUESTS);
         let (wake, woken) = bounded(1);

@@ -37,7 +37,7 @@ impl std::error::Error for Told {}
 /// See the module. Clones share the script.
 #[derive(Clone)]
 pub struct ScriptedModel {
-    n_ctx: u32,
+    facts: ModelFacts,
     shared: Arc<Mutex<Shared>>,
     on_start: Arc<dyn Fn() + Send + Sync>,
     companion: Arc<OnCompanion>,
@@ -76,7 +76,14 @@ impl ScriptedModel {
         let shared = Shared { script: script.into_iter().collect(), ..Shared::default() };
         let companion = Arc::new(|_: ModelRole, _: &[Token]| Act::Say("- noted\n".into()));
         let shared = Arc::new(Mutex::new(shared));
-        Self { n_ctx, shared, on_start: Arc::new(|| ()), companion }
+        let facts = ModelFacts { n_ctx, fingerprint: [7; 32], parameters: None };
+        Self { facts, shared, on_start: Arc::new(|| ()), companion }
+    }
+
+    /// Has as many parameters.
+    #[must_use]
+    pub fn with_parameters(self, parameters: u64) -> Self {
+        Self { facts: ModelFacts { parameters: Some(parameters), ..self.facts }, ..self }
     }
 
     /// Calls `hook` whenever the model is asked for a reply, before anything else.
@@ -125,7 +132,7 @@ impl ChatModel for ScriptedModel {
     type Error = Told;
 
     fn facts(&self) -> ModelFacts {
-        ModelFacts { n_ctx: self.n_ctx, fingerprint: [7; 32] }
+        self.facts
     }
 
     fn start(&self, request: Request<'_>) -> Result<ScriptedReply, Told> {

@@ -32,6 +32,8 @@ pub struct ModelFacts {
     pub n_ctx: u32,
     /// SHA-256 over what changes token ids or logits: the weights file.
     pub fingerprint: [u8; 32],
+    /// Number of its weights, if that is known.
+    pub parameters: Option<u64>,
 }
 
 /// How the keys and values of a context are kept.

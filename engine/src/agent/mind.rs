@@ -147,7 +147,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
 
     /// How much companions are asked.
     pub(super) fn companion_size(&self) -> Size {
-        let suited = Size::suited(self.budget.n_ctx, None);
+        let suited = Size::suited(self.parts.model.facts());
         self.options.companion_size.unwrap_or(suited)
     }
 

@@ -51,6 +51,8 @@
 
 use std::fmt::{self, Write};
 
+use garret_core::model::ModelFacts;
+
 /// How much is asked of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Size {
@@ -62,11 +64,11 @@ pub enum Size {
 }
 
 impl Size {
-    /// The size for a model of `parameters` (`None` when its file doesn't tell) with a window of
-    /// `n_ctx` tokens.
-    pub const fn suited(n_ctx: u32, parameters: Option<u64>) -> Self {
-        match parameters {
-            Some(parameters) if parameters >= LARGE_MODEL && n_ctx >= LARGE_WINDOW => {
+    /// The size for a model by its parameters and its window; one that doesn't tell how many
+    /// parameters it has counts as small.
+    pub const fn suited(model: ModelFacts) -> Self {
+        match model.parameters {
+            Some(parameters) if parameters >= LARGE_MODEL && model.n_ctx >= LARGE_WINDOW => {
                 Self::Extended
             }
             _ => Self::Core,
