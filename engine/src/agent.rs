@@ -12,6 +12,7 @@
 //! Limits: one turn at a time; the session and its turns are read from the store at every turn, so
 //! nothing but counts is kept in memory.
 
+mod apart;
 mod compact;
 mod draft;
 mod fork;
@@ -48,10 +49,12 @@ use garret_storage::{ReadError, Store};
 use crate::companion::form::Size;
 use crate::embed::Embed;
 use crate::receipt::StoredReceipt;
+use apart::Apart;
 use history::Counts;
 use mind::Mind;
 use slot::Instructions;
 
+pub use apart::OwnModel;
 pub use compact::{Compaction, When};
 pub use idle::Idled;
 pub use resume::PendingSnapshot;
@@ -124,6 +127,8 @@ pub struct Agent<M, E> {
     /// What is decided about companions in the session of the newest turn.
     mind: Option<Mind>,
     kept: Option<resume::Kept>,
+    /// Companions with models of their own.
+    apart: Apart<M, E>,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -147,9 +152,9 @@ where
         let tokens = vec![Token(0); budget.n_ctx as usize];
         let options = options.with_protocol();
         let (counts, system) = (Counts::default(), Instructions::default());
-        let (settled, mind, kept) = (None, None, None);
+        let (settled, mind, kept, apart) = (None, None, None, Apart::default());
         let mut agent =
-            Self { parts, options, budget, system, counts, tokens, settled, mind, kept };
+            Self { parts, options, budget, system, counts, tokens, settled, mind, kept, apart };
         agent.rehearse()?;
         Ok(agent)
     }

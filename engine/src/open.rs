@@ -1,6 +1,8 @@
 //! From a configuration to an agent on llama.cpp: every check that can be made before the model is
 //! loaded is made before, so that a wrong file, window or machine gets a sentence.
 
+mod roles;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +29,8 @@ use crate::agent::{Agent, AgentError, Options, Parts};
 use crate::config::{Config, EmbedderChoice, Origin, Switch};
 use crate::embed::{self, Embed, LocalEmbedder};
 use crate::fingerprint;
+
+pub use roles::RolePlan;
 
 /// An agent on llama.cpp.
 pub type LocalAgent = Agent<LlamaChat, Encoder<Model>>;
@@ -70,6 +74,7 @@ impl Prepared {
         entropy: Arc<dyn Entropy + Send + Sync>,
     ) -> Result<LocalAgent, AgentOpenError> {
         let (model, encoder) = self.plan.load(config)?;
+        let own = roles::load_all(&self.plan.roles, config)?;
         let options = Options {
             system_prompt: config.system_prompt.value.as_str().into(),
             max_tokens: config.max_tokens.value,
@@ -85,7 +90,10 @@ impl Prepared {
         let embedder = ready(config, &self.store)?;
         let store = Arc::new(self.store);
         let parts = Parts { model, encoder, store, embedder, clock, entropy };
-        Ok(Agent::new(parts, options)?)
+        let agent = Agent::new(parts, options)?;
+        Ok(own
+            .into_iter()
+            .fold(agent, |agent, (companion, own)| agent.with_own_model(companion, own)))
     }
 }
 
@@ -224,6 +232,8 @@ pub struct Plan {
     pub n_ctx: u32,
     /// The memory it is going to take.
     pub need: MemoryEstimate,
+    /// Companions with models of their own.
+    pub roles: Vec<RolePlan>,
 }
 
 impl Plan {
@@ -246,7 +256,14 @@ impl Plan {
             budget.with_memory(tokens)?;
         }
         let need = MemoryEstimate::of(&info.gguf, n_ctx, config.kv_type.value, config.batch.value);
-        Ok(Self { path, info, n_ctx, need })
+        let roles = roles::plan(config, &path)?;
+        Ok(Self { path, info, n_ctx, need, roles })
+    }
+
+    /// Bytes of memory that the companions' own models are going to take.
+    pub fn roles_need(&self) -> u64 {
+        let needs = self.roles.iter().filter_map(|role| role.need);
+        needs.fold(0, |sum, need| sum.saturating_add(need.total()))
     }
 
     /// Whether `machine` has the memory.
@@ -255,15 +272,17 @@ impl Plan {
     /// [`AgentOpenError::Memory`] with the figures.
     pub fn fits(&self, machine: &dyn MemorySensor) -> Result<(), AgentOpenError> {
         let Some(memory) = machine.memory() else { return Ok(()) };
-        if self.need.fits(memory.available) {
+        let roles = self.roles_need();
+        if self.need.total().saturating_add(roles) <= memory.available {
             return Ok(());
         }
         Err(AgentOpenError::Memory {
             path: self.path.clone(),
             n_ctx: self.n_ctx,
-            need: mib(self.need.total()),
+            need: mib(self.need.total().saturating_add(roles)),
             weights: mib(self.need.weights),
             kv: mib(self.need.kv),
+            roles: mib(roles),
             available: mib(memory.available),
         })
     }
@@ -273,24 +292,34 @@ impl Plan {
     /// # Errors
     /// [`AgentOpenError`] about the model or its template.
     pub fn load(&self, config: &Config) -> Result<(LlamaChat, Encoder<Model>), AgentOpenError> {
-        let fingerprint = fingerprint_of(&self.path, config)?;
-        let backend = Backend::start()?;
-        let options = ModelOptions { gpu_layers: config.gpu_layers.value, use_mmap: true };
-        let model = Model::load(backend, &self.path, options)?;
-        let template = ChatTemplate::compile(&self.info.chat_template, &model.specials())?;
-        let encoder = Encoder::new(Arc::clone(&model), template);
-        let options = ChatOptions {
-            n_ctx: self.n_ctx,
-            n_batch: config.batch.value,
-            n_ubatch: config.batch.value,
-            threads: config.threads.value,
-            batch_threads: config.batch_threads.value,
-            kv: config.kv_type.value,
-            flash_attention: None,
-            fingerprint,
-        };
-        Ok((LlamaChat::spawn(model, options)?, encoder))
+        load(&self.path, &self.info, self.n_ctx, config)
     }
+}
+
+/// Loads a model that was checked and makes a context of `n_ctx` tokens.
+fn load(
+    path: &Path,
+    info: &ChatModelInfo,
+    n_ctx: u32,
+    config: &Config,
+) -> Result<(LlamaChat, Encoder<Model>), AgentOpenError> {
+    let fingerprint = fingerprint_of(path, config)?;
+    let backend = Backend::start()?;
+    let options = ModelOptions { gpu_layers: config.gpu_layers.value, use_mmap: true };
+    let model = Model::load(backend, path, options)?;
+    let template = ChatTemplate::compile(&info.chat_template, &model.specials())?;
+    let encoder = Encoder::new(Arc::clone(&model), template);
+    let options = ChatOptions {
+        n_ctx,
+        n_batch: config.batch.value,
+        n_ubatch: config.batch.value,
+        threads: config.threads.value,
+        batch_threads: config.batch_threads.value,
+        kv: config.kv_type.value,
+        flash_attention: None,
+        fingerprint,
+    };
+    Ok((LlamaChat::spawn(model, options)?, encoder))
 }
 
 /// The window for a model that was trained for `trained` tokens: the configured one, or the
@@ -300,15 +329,26 @@ impl Plan {
 /// [`AgentOpenError::ModelWindow`] for a model that no window suits, [`AgentOpenError::Window`] for a
 /// window that doesn't suit the model.
 pub fn window(config: &Config, trained: u32) -> Result<u32, AgentOpenError> {
-    if trained < Budget::MIN_WINDOW {
-        return Err(AgentOpenError::ModelWindow { trained });
-    }
+    let trained = usable_window(trained)?;
     let wanted = config.window.value.unwrap_or(trained);
     let chosen = !matches!(config.window.origin, Origin::Device(_));
     if chosen && wanted > trained {
         return Err(AgentOpenError::Window { wanted, trained });
     }
     Ok(wanted.min(trained))
+}
+
+/// The window a model was trained for, if one can be used at all.
+const fn usable_window(trained: u32) -> Result<u32, AgentOpenError> {
+    if trained < Budget::MIN_WINDOW {
+        return Err(AgentOpenError::ModelWindow { trained });
+    }
+    Ok(trained)
+}
+
+/// What companions' own models take, in words.
+fn of_roles(mib: u64) -> String {
+    if mib == 0 { String::new() } else { format!(", {mib} for the companions' own models") }
 }
 
 /// Why there is no agent.
@@ -354,9 +394,10 @@ pub enum AgentOpenError {
     /// The machine has too little free memory.
     #[error(
         "{} with a window of {n_ctx} tokens needs about {need} MiB of memory ({weights} weights, \
-         {kv} KV cache), but {available} MiB are free: choose a smaller window (--window), \
+         {kv} KV cache{}), but {available} MiB are free: choose a smaller window (--window), \
          --kv-type q8_0 or a smaller model, or free memory",
-        .path.display()
+        .path.display(),
+        of_roles(*.roles)
     )]
     Memory {
         /// The model file.
@@ -369,8 +410,18 @@ pub enum AgentOpenError {
         weights: u64,
         /// Of that, the KV cache.
         kv: u64,
+        /// Of that, companions with models of their own.
+        roles: u64,
         /// What is free, in MiB.
         available: u64,
+    },
+    /// A companion's own model can't be used.
+    #[error("--{key}: {source}")]
+    Role {
+        /// The flag that names it.
+        key: String,
+        /// What is wrong with it.
+        source: Box<AgentOpenError>,
     },
     /// The file can't be read.
     #[error("{}: can't be read: {reason}", .path.display())]

@@ -64,6 +64,7 @@ struct Shared {
     script: VecDeque<Act>,
     prompts: Vec<Vec<Token>>,
     limits: Vec<u32>,
+    grammars: Vec<Option<String>>,
     ahead: Vec<Vec<Token>>,
     asked: Vec<Asked>,
     cache: Vec<Token>,
@@ -84,6 +85,12 @@ impl ScriptedModel {
     #[must_use]
     pub fn with_parameters(self, parameters: u64) -> Self {
         Self { facts: ModelFacts { parameters: Some(parameters), ..self.facts }, ..self }
+    }
+
+    /// Is known by this fingerprint.
+    #[must_use]
+    pub fn with_fingerprint(self, fingerprint: [u8; 32]) -> Self {
+        Self { facts: ModelFacts { fingerprint, ..self.facts }, ..self }
     }
 
     /// Calls `hook` whenever the model is asked for a reply, before anything else.
@@ -114,6 +121,11 @@ impl ScriptedModel {
     /// For each of these prompts, most tokens that were to follow it.
     pub fn limits(&self) -> Vec<u32> {
         self.shared.lock().expect("no test thread panics with the lock").limits.clone()
+    }
+
+    /// For each of these prompts, the grammar that the reply had to follow.
+    pub fn grammars(&self) -> Vec<Option<String>> {
+        self.shared.lock().expect("no test thread panics with the lock").grammars.clone()
     }
 
     /// Every prompt that was only to be brought into the cache.
@@ -152,6 +164,7 @@ impl ChatModel for ScriptedModel {
         } else {
             shared.prompts.push(request.prompt.to_vec());
             shared.limits.push(request.max_tokens);
+            shared.grammars.push(request.grammar.map(str::to_owned));
             shared.script.pop_front().unwrap_or(Act::Say("ok".into()))
         };
         let (text, end) = match act {

@@ -5,18 +5,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use garret::agent::{Agent, Options};
+use garret::agent::{Agent, Options, OwnModel, When};
 use garret::companion::form::{Form as _, Size};
 use garret::infer::reading::Reading;
-use garret::open;
+use garret::open::{self, Plan};
 use garret_core::gate::Mode;
-use garret_core::model::ModelFacts;
+use garret_core::model::{ChatModel as _, ModelFacts, ModelRole};
+use garret_core::scan::Companion;
 use garret_hal::media::RamMedium;
-use garret_storage::Store;
-use garret_tests::models::{QWEN, config, find_optional};
+use garret_storage::{FactFilter, Store, SummaryMethod};
+use garret_tests::bytes::ByteEncoder;
+use garret_tests::models::{QWEN, QWEN_SMALL, STARTER, config, find, find_optional};
 use garret_tests::program::only;
-use garret_tests::scripted::ScriptedModel;
-use garret_tests::talk::{TestAgent, parts, say, session};
+use garret_tests::scripted::{Act, ScriptedModel};
+use garret_tests::talk::{TestAgent, parts, say, session, texts};
 
 fn agent(model: &ScriptedModel, companion_size: Option<Size>) -> TestAgent {
     let store = Store::on_medium("test", Box::new(RamMedium::new())).unwrap();
@@ -71,15 +73,177 @@ fn a_real_model_fills_in_the_extended_form() {
         ("max_tokens", "8"),
         ("companions", "turbo"),
         ("companion_schema", "extended"),
-        ("threads", "2"),
-        ("batch_threads", "2"),
     ];
     let mut agent = open::agent(&config(&model, folder.path(), &settings)).unwrap();
-    for message in [
-        "I'm having second thoughts about the garden, it's so much work.",
-        "My sister says the shed could be an office, but the roof leaks.",
-    ] {
-        say(&mut agent, message);
-        assert!(smol::block_on(agent.idle(&session())).inferred, "{message}");
+    say(&mut agent, "I'm having second thoughts about the garden, it's so much work.");
+    assert!(smol::block_on(agent.idle(&session())).inferred, "what it wrote can be read");
+}
+
+/// A main model and models of their own for both companions, which sum up and infer.
+struct Models {
+    main: ScriptedModel,
+    compactor: ScriptedModel,
+    inferrer: ScriptedModel,
+}
+
+impl Models {
+    fn new(compactor: Act) -> Self {
+        let main = ScriptedModel::new(16_384, []);
+        let compactor = ScriptedModel::new(4_096, [])
+            .with_fingerprint([8; 32])
+            .companions(move |_, _| compactor.clone());
+        let inferrer = ScriptedModel::new(16_384, [])
+            .with_fingerprint([9; 32])
+            .with_parameters(3_000_000_000)
+            .companions(|_, _| Act::Say(READING.into()));
+        Self { main, compactor, inferrer }
     }
+
+    fn agent(&self) -> TestAgent {
+        let own = |model: &ScriptedModel| OwnModel { model: model.clone(), encoder: ByteEncoder };
+        self::agent(&self.main, None)
+            .with_own_model(Companion::Compact, own(&self.compactor))
+            .with_own_model(Companion::Infer, own(&self.inferrer))
+    }
+}
+
+const READING: &str = "\
+plain: 20
+guess: 80 | so much work | to be told that giving the garden up is fine
+guess: 60 | my pool leaks | a plumber
+guess: 10 | second thoughts | a smaller garden
+because: it is a lot
+really: May I give the garden up?
+next: none
+";
+
+fn roles(model: &ScriptedModel) -> Vec<ModelRole> {
+    model.asked().into_iter().map(|asked| asked.role).collect()
+}
+
+#[test]
+fn a_companion_with_a_model_of_its_own_leaves_the_main_model_alone() {
+    let models = Models::new(Act::Say("- the user has seven hives\n".into()));
+    let mut agent = models.agent();
+    for day in 0..40 {
+        let text =
+            format!("Day {day}: the garden and my seven hives are so much work, {day} hours.");
+        say(&mut agent, &text.repeat(4));
+    }
+    let idled = smol::block_on(agent.idle(&session()));
+    let compacted = smol::block_on(agent.compact(&session(), When::Asked));
+    assert!(idled.inferred && idled.compaction.leaves + compacted.leaves > 0, "{idled:?}");
+    // The main model prefills its own prompt anew, and is asked nothing.
+    assert!(roles(&models.main).iter().all(|role| *role == ModelRole::Rebase));
+    assert!(models.main.prompts().len() == 40);
+    for (own, role) in
+        [(&models.compactor, ModelRole::Compactor), (&models.inferrer, ModelRole::Inferrer)]
+    {
+        assert!(own.prompts().is_empty() && own.ahead().is_empty());
+        assert!(roles(own).iter().all(|asked| *asked == role) && !own.asked().is_empty());
+        for asked in own.asked() {
+            let window = own.facts().n_ctx as usize;
+            assert!(asked.prompt.len() < window, "{} of {window}", asked.prompt.len());
+            let [told] = &texts(&asked.prompt)[..] else { panic!("{asked:?}") };
+            assert!(told.contains("| user] Day") && told.contains("| assistant] ok"), "{told}");
+        }
+    }
+    let inferred = only(models.inferrer.asked());
+    assert_eq!(inferred.grammar, Some(Reading::grammar(Size::Extended)), "by its own size");
+    assert!(texts(&inferred.prompt)[0].contains("Day 39"), "the newest turn is in it");
+    for summary in agent.store().summaries(&session()).unwrap() {
+        let own = summary.method == SummaryMethod::Model;
+        assert!(own && summary.model_fingerprint == [8; 32], "{summary:?}");
+    }
+    let last = agent.last_compaction(&session()).unwrap().unwrap();
+    assert!(last.contains("asked a model of its own"), "{last}");
+}
+
+/// A companion's own model that fails is left alone for a while; nothing is lost and turns go on.
+#[test]
+fn a_model_of_its_own_that_fails_costs_nothing_but_its_answer() {
+    let models = Models::new(Act::Refuse);
+    let mut agent = models.agent();
+    for day in 0..40 {
+        say(&mut agent, &format!("Day {day}: seven hives, {day} hours. ").repeat(6));
+    }
+    let first = smol::block_on(agent.compact(&session(), When::Asked));
+    let asked = models.compactor.asked().len();
+    let second = smol::block_on(agent.compact(&session(), When::Asked));
+    assert!(first.failed && asked == 1, "{first:?}");
+    assert_eq!((second.leaves, models.compactor.asked().len()), (0, asked), "it is left alone");
+    assert_eq!(say(&mut agent, "Well?").reply, "ok");
+    assert_eq!(agent.store().session(&session()).unwrap().unwrap().turns, 41);
+}
+
+/// A file is the chat model by what is in it: the companion then goes on from the conversation. One
+/// that differs in a single byte of its name is a model of its own, and the memory for it is counted.
+#[test]
+fn a_model_is_known_by_its_content() {
+    let Some(model) = find(STARTER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, other) = (folder.path().join("copy.gguf"), folder.path().join("other.gguf"));
+    let mut bytes = std::fs::read(&model).unwrap();
+    std::fs::write(&copy, &bytes).unwrap();
+    let name = b"general.name";
+    let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
+    // Behind the key stand its type in 4 bytes, its length in 8, and its first letter.
+    bytes[at + name.len() + 12] = b'X';
+    std::fs::write(&other, &bytes).unwrap();
+    let copy = copy.to_str().unwrap();
+    let other = other.to_str().unwrap();
+    let settings = |settings: &[(&'static str, &str)]| {
+        let usual = [("window", "2048"), ("max_tokens", "12"), ("companions", "turbo")];
+        config(&model, folder.path(), &[&usual, settings].concat())
+    };
+    let same = Plan::new(&settings(&[("compactor_model", copy)])).unwrap();
+    assert!(same.roles.is_empty() && same.roles_need() == 0);
+    let one = Plan::new(&settings(&[("inferrer_model", other)])).unwrap();
+    let both = settings(&[("compactor_model", other), ("inferrer_model", other)]);
+    let plan = Plan::new(&both).unwrap();
+    assert_eq!((one.roles.len(), plan.roles.len()), (1, 2));
+    assert!(plan.roles_need() > 90 << 20 && plan.roles_need() == one.roles_need(), "loaded once");
+    let mut agent = open::agent(&both).unwrap();
+    assert!(Companion::ALL.into_iter().all(|companion| agent.own_model(companion).is_some()));
+    assert_eq!(agent.own_model(Companion::Infer).unwrap().n_ctx, 8_192);
+    say(&mut agent, "I work at Acme with my sister and her dogs on big projects.");
+    assert!(smol::block_on(agent.idle(&session())).inferred, "what it wrote can be read");
+}
+
+/// A file that can't be used is said at the start, with the setting that names it.
+#[test]
+fn a_companions_file_that_cannot_be_used_is_an_error_at_the_start() {
+    let Some(model) = find(STARTER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let torn = folder.path().join("torn.gguf");
+    std::fs::write(&torn, &std::fs::read(&model).unwrap()[..5_000]).unwrap();
+    for (key, file) in
+        [("compactor_model", "nowhere.gguf"), ("inferrer_model", torn.to_str().unwrap())]
+    {
+        let settings = config(&model, folder.path(), &[("window", "2048"), (key, file)]);
+        let error = open::prepare(&settings).unwrap_err().to_string();
+        let flag = format!("--{}: ", key.replace('_', "-"));
+        assert!(error.starts_with(&flag) && error.contains(file), "{error}");
+    }
+}
+
+/// Two models of different families, each with its own template and tokenizer.
+#[test]
+fn a_real_inferrer_of_another_family_answers_in_its_form() {
+    let (Some(model), Some(own)) = (find(STARTER), find_optional(QWEN_SMALL)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let settings = [
+        ("window", "2048"),
+        ("max_tokens", "12"),
+        ("companions", "turbo"),
+        ("inferrer_model", own.to_str().unwrap()),
+    ];
+    let mut agent = open::agent(&config(&model, folder.path(), &settings)).unwrap();
+    let message = "I work at Acme with my sister and her dogs on big projects.";
+    say(&mut agent, message);
+    let idled = smol::block_on(agent.idle(&session()));
+    assert!(idled.inferred && idled.extracted == 1, "{idled:?}");
+    let filter = FactFilter { predicate: Some("works_at"), ..FactFilter::default() };
+    let fact = only(agent.store().facts(&filter).unwrap().facts);
+    assert!(message.contains(fact.object.as_deref().unwrap()), "{fact:?}");
 }

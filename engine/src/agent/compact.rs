@@ -11,12 +11,12 @@
 use garret_core::compact::{Cause, Limits, Node, Pressure, Turn};
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, ModelRole};
-use garret_core::prompt::{Content, Message, PromptEncoder, Role};
-use garret_core::time::Confidence;
-use garret_core::token::TokenBuf;
+use garret_core::prompt::{Content, PromptEncoder};
+use garret_core::token::Token;
 use garret_storage::{NewSummary, ReadError, StateKind, Summary, SummaryMethod, WriteError};
 
 use super::Agent;
+use super::apart::{lines_of, whole_prompt};
 use super::slot::{Context, ContextError};
 use super::tracked::Root;
 use crate::compact::{self, Job, Line, Shown, Step, Work};
@@ -132,8 +132,13 @@ where
     /// When the store can't be read.
     pub fn last_compaction(&self, session: &SessionId) -> Result<Option<String>, ReadError> {
         let bytes = self.parts.store.state(session, StateKind::Work)?;
-        let work = Work::read(bytes, self.parts.model.facts().fingerprint);
+        let work = Work::read(bytes, self.compactor_fingerprint());
         Ok(Some(work.last).filter(|last| !last.is_empty()))
+    }
+
+    /// SHA-256 of the file of the model that sums up.
+    fn compactor_fingerprint(&self) -> [u8; 32] {
+        self.model_of(ModelRole::Compactor).facts().fingerprint
     }
 
     async fn compact_until(
@@ -150,8 +155,8 @@ where
         // Summaries may be there that the prompt doesn't know of yet.
         let unfinished = survey.from <= survey.frontier;
         let presses = done.cause == Some(Cause::Full);
-        let fingerprint = self.parts.model.facts().fingerprint;
-        let mut work = Work::read(self.parts.store.state(session, StateKind::Work)?, fingerprint);
+        let state = self.parts.store.state(session, StateKind::Work)?;
+        let mut work = Work::read(state, self.compactor_fingerprint());
         let may_ask = work.breaker.allows(self.parts.clock.wall().unix_ms);
         if !unfinished && (done.cause.is_none() || !(may_ask || presses)) {
             return Ok(());
@@ -166,7 +171,8 @@ where
         }
         let finished = self.adopt_summaries(session, done).await;
         let broken = made.is_err() || finished.is_err();
-        work.last = describe(done, broken);
+        let apart = self.apart.of(ModelRole::Compactor).is_some();
+        work.last = describe(done, apart, broken);
         self.parts.store.set_state(session, StateKind::Work, &work.to_bytes())?;
         made.and(finished)
     }
@@ -200,7 +206,7 @@ where
                 tokens: made.tokens,
                 source_tokens: job.source_tokens,
                 method: made.method,
-                model_fingerprint: &self.parts.model.facts().fingerprint,
+                model_fingerprint: &self.compactor_fingerprint(),
             };
             let at = self.parts.clock.wall();
             self.parts.store.compact_session(session, &[summary], None, at)?;
@@ -277,21 +283,8 @@ where
         to: TurnSeq,
     ) -> Result<Job, Broken> {
         let lines = self.parts.store.with_turns(session, from, |views| {
-            let mut lines = Vec::new();
-            for view in views.iter().take_while(|view| view.seq <= to) {
-                let line = |speaker: &str, at_ms, clock, text: &str| Line {
-                    turn: view.seq,
-                    speaker: speaker.to_owned(),
-                    at_ms: (clock != Confidence::Wrong).then_some(at_ms),
-                    text: text.to_owned(),
-                };
-                let speaker = view.speaker.unwrap_or("user");
-                lines.push(line(speaker, view.accepted_ms, view.clock, view.user));
-                if let Some(reply) = view.reply.filter(|reply| !reply.text.trim().is_empty()) {
-                    lines.push(line("assistant", reply.finished_ms, reply.clock, reply.text));
-                }
-            }
-            lines
+            let turns = views.iter().take_while(|view| view.seq <= to);
+            turns.flat_map(lines_of).collect()
         })?;
         self.job(0, (from, to), Vec::new(), lines)
     }
@@ -390,67 +383,71 @@ where
         step: Step,
         bounds: &Bounds,
     ) -> Result<Option<(Answer, String)>, Broken> {
-        let target = bounds.limits.summary;
-        let (grammar, max_tokens) = step.grammar(target);
-        let forks = job.depth == 0 && survey.live.is_some_and(|(from, _)| from <= job.from);
-        let begins = job.lines.first().map(|line| beginning(&line.text)).unwrap_or_default();
-        let shown = match survey.live {
-            Some((from, _)) if from == job.from => Shown::Above,
-            _ => Shown::AboveFrom(&begins),
+        let asked = match self.fork_for(session, survey, job, step, bounds) {
+            Some(asked) => Some(asked),
+            None => self.transcript_for(survey, job, step, bounds)?,
         };
-        let told = compact::instruction(job, step, target, &shown);
-        let fork = forks.then(|| self.fork_prompt(session, Some(job.to), &told, max_tokens));
-        let (told, length) = match fork.flatten() {
-            Some(fork) => (told, Some(fork.length)),
-            None => {
-                let told = compact::instruction(job, step, target, &Shown::Below);
-                let beside = survey.live.map_or(0, |(_, length)| length);
-                let length = self.transcript_prompt(job, &told, max_tokens, beside)?;
-                (told, length)
-            }
-        };
-        let Some(length) = length else { return Ok(None) };
-        let prompt = self.tokens.get(..length).unwrap_or(&self.tokens);
+        let Some((prompt, told)) = asked else { return Ok(None) };
+        let (grammar, max_tokens) = step.grammar(bounds.limits.summary);
         let role = ModelRole::Compactor;
         let question = Question { role, instruction: &told, grammar: Some(&grammar), max_tokens };
         let clock = &*self.parts.clock;
         let deadline = clock.monotonic_us().saturating_add(CALL_US).min(bounds.deadline);
-        match ask_until(&self.parts.model, &question, prompt, clock, deadline).await {
+        match ask_until(self.model_of(role), &question, &prompt, clock, deadline).await {
             Ok(Some(answer)) => Ok(Some((answer, told))),
             Ok(None) => Err(Broken::TooLong),
             Err(error) => Err(Broken::Model(error.to_string())),
         }
     }
 
-    /// Encodes a prompt of its own with the words of `job`; its length. `None` when it doesn't fit
-    /// beside the `beside` tokens of the conversation, however much is left out of long messages.
-    fn transcript_prompt(
+    /// The prompt of a fork of the conversation, and what it asks. `None` where it doesn't have the
+    /// turns, or the companion has a model of its own.
+    fn fork_for(
         &mut self,
+        session: &SessionId,
+        survey: &Survey,
         job: &Job,
-        told: &str,
-        max_tokens: u32,
-        beside: usize,
-    ) -> Result<Option<usize>, Broken> {
-        let taken = beside.saturating_add(max_tokens as usize);
-        let room = (self.budget.n_ctx as usize).saturating_sub(taken);
-        let mut most = room / 2;
-        while most >= FEWEST_OF_A_LINE {
-            let encoder = &mut self.parts.encoder;
-            let failed = |error: garret_core::prompt::EncodeError<E::Error>| {
-                Broken::Count(error.to_string())
-            };
-            let text = compact::transcript(encoder, &job.lines, most).map_err(failed)?;
-            let text = format!("{told}\n\n{text}");
-            let message = [Message::new(Role::User, text.as_str())];
-            let room = room.min(self.tokens.len());
-            let mut run = TokenBuf::new(&mut self.tokens[..room]);
-            match encoder.encode(&message, &mut run, &mut []) {
-                Ok(()) => return Ok(Some(run.len())),
-                Err(garret_core::prompt::EncodeError::Full) => most /= 2,
-                Err(error) => return Err(failed(error)),
-            }
+        step: Step,
+        bounds: &Bounds,
+    ) -> Option<(Vec<Token>, String)> {
+        let (from, _) = survey.live.filter(|(from, _)| job.depth == 0 && *from <= job.from)?;
+        if self.apart.of(ModelRole::Compactor).is_some() {
+            return None;
         }
-        Ok(None)
+        let target = bounds.limits.summary;
+        let begins = job.lines.first().map(|line| beginning(&line.text)).unwrap_or_default();
+        let shown = if from == job.from { Shown::Above } else { Shown::AboveFrom(&begins) };
+        let told = compact::instruction(job, step, target, &shown);
+        let (_, max_tokens) = step.grammar(target);
+        let fork = self.fork_prompt(session, Some(job.to), &told, max_tokens)?;
+        Some((self.tokens.get(..fork.length)?.to_vec(), told))
+    }
+
+    /// A prompt of its own with the words of `job`, and what it asks: beside the conversation in its
+    /// window, or in that of the companion's own model. `None` when it doesn't fit, however much is
+    /// left out of long messages.
+    fn transcript_for(
+        &mut self,
+        survey: &Survey,
+        job: &Job,
+        step: Step,
+        bounds: &Bounds,
+    ) -> Result<Option<(Vec<Token>, String)>, Broken> {
+        let target = bounds.limits.summary;
+        let told = compact::instruction(job, step, target, &Shown::Below);
+        let (_, max_tokens) = step.grammar(target);
+        let (encoder, n_ctx, beside) = match self.apart.of_mut(ModelRole::Compactor) {
+            Some(own) => (&mut own.encoder, own.model.facts().n_ctx, 0),
+            None => {
+                let beside = survey.live.map_or(0, |(_, length)| length);
+                (&mut self.parts.encoder, self.budget.n_ctx, beside)
+            }
+        };
+        let taken = beside.saturating_add(max_tokens as usize);
+        let room = (n_ctx as usize).saturating_sub(taken);
+        let prompt = whole_prompt(encoder, &job.lines, &told, room);
+        let prompt = prompt.map_err(|error| Broken::Count(error.to_string()))?;
+        Ok(prompt.map(|prompt| (prompt, told)))
     }
 
     /// Has the prompt begin with the summaries there are, and history after them: first in the
@@ -499,13 +496,14 @@ fn beginning(text: &str) -> String {
     words.chars().filter(|c| *c != '"').take(60).collect()
 }
 
-fn describe(done: &Compaction, broken: bool) -> String {
+fn describe(done: &Compaction, apart: bool, broken: bool) -> String {
     let Compaction { leaves, condensed, extracts, calls, reused, prefilled, rebased, .. } = done;
     let cause = done.cause.map_or("unfinished", Cause::as_str);
     let failed = if broken { ", broken off" } else { "" };
+    let asked = if apart { "asked a model of its own" } else { "asked" };
     format!(
         "{cause}; {leaves} summaries of turns, {condensed} of summaries, {extracts} without the model; \
-         asked {calls} times, with {reused} tokens from the KV cache and {prefilled} decoded; \
+         {asked} {calls} times, with {reused} tokens from the KV cache and {prefilled} decoded; \
          {rebased} decoded of the new prompt{failed}"
     )
 }
@@ -526,5 +524,3 @@ const LONGEST: u32 = 3;
 const LONGEST_EXTRACT: u32 = 512;
 /// Nothing that is counted is longer.
 const COUNT_LIMIT: usize = 1 << 24;
-/// Tokens of a message that say something of it.
-const FEWEST_OF_A_LINE: usize = 24;

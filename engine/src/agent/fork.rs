@@ -32,8 +32,9 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
 where
     E::Error: 'static,
 {
-    /// Asks something about the conversation up to turn `to`, or to its newest turn, on a fork of it.
-    /// `None` when there is no such conversation in the cache, or the fork doesn't fit beside it.
+    /// Asks something about the conversation up to turn `to`, or to its newest turn: on a fork of it,
+    /// or a companion that has a model of its own with a text. `None` when there is no such
+    /// conversation in the cache, or the fork doesn't fit beside it, or nothing of the text fits.
     ///
     /// # Errors
     /// The model's.
@@ -44,6 +45,9 @@ where
         question: &Question<'_>,
     ) -> Result<Option<Answer>, M::Error> {
         let Question { role, instruction, grammar, max_tokens } = *question;
+        if self.apart.of(role).is_some() {
+            return self.ask_apart(session, to, question).await;
+        }
         let Some(fork) = self.fork_prompt(session, to, instruction, max_tokens) else {
             return Ok(None);
         };

@@ -2,7 +2,7 @@
 
 use garret_core::gate::{Decision, Gate, Mode, Signals};
 use garret_core::id::{SessionId, TurnSeq};
-use garret_core::model::ChatModel;
+use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
 use garret_storage::{FactId, ReadError, StateKind, Store, WriteError};
 
@@ -147,7 +147,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
 
     /// How much companions are asked.
     pub(super) fn companion_size(&self) -> Size {
-        let suited = Size::suited(self.parts.model.facts());
+        let suited = Size::suited(self.model_of(ModelRole::Inferrer).facts());
         self.options.companion_size.unwrap_or(suited)
     }
 

@@ -155,10 +155,16 @@ fn model(report: &mut Report, config: &Config) -> std::io::Result<()> {
         "model",
         &format!("{} ({}), {}", info.name, info.architecture, plan.path.display()),
     )?;
+    for role in &plan.roles {
+        let (name, path) = (&role.info.name, role.path.display());
+        let finding = format!("a model of its own: {name}, {path}, {} tokens", role.n_ctx);
+        report.good(role.companion.as_str(), &finding)?;
+    }
     if let Err(error) = plan.fits(&Machine::new()) {
         return report.fail("room", &error.to_string());
     }
-    report.good("room", &format!("{} MiB for {} tokens", mib(plan.need.total()), plan.n_ctx))?;
+    let total = mib(plan.need.total().saturating_add(plan.roles_need()));
+    report.good("room", &format!("{total} MiB for {} tokens", plan.n_ctx))?;
     smoke(report, config)
 }
 

@@ -3,6 +3,8 @@
 use std::error::Error;
 
 use garret_core::id::SessionId;
+use garret_core::model::ModelFacts;
+use garret_core::scan::Companion;
 
 use super::output;
 use crate::agent::{Context, LastReceipt};
@@ -20,6 +22,11 @@ pub(super) fn print(agent: &LocalAgent, session: &SessionId) -> Result<(), Box<d
             output::say(text.trim_end())?;
             if let Some(compaction) = agent.last_compaction(session)? {
                 output::say(&format!("Compaction: {compaction}."))?;
+            }
+            for companion in Companion::ALL {
+                if let Some(facts) = agent.own_model(companion) {
+                    output::say(&explain_own(companion, facts))?;
+                }
             }
         }
         None => output::say("No turn of this conversation was answered yet.")?,
@@ -75,6 +82,17 @@ fn companions(report: &CompanionsReport) -> String {
         reasons => format!("noticed: {}", reasons.replace('_', " ")),
     };
     format!("Companions: {due} ({noticed}).\n")
+}
+
+/// That a companion doesn't go on from the conversation.
+fn explain_own(companion: Companion, facts: ModelFacts) -> String {
+    let name = companion.as_str();
+    let hash: String = facts.fingerprint.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "Companion {name}: a model of its own ({hash}..., window {}), told what was said as a text; \
+         nothing of the conversation's KV cache is used.",
+        facts.n_ctx
+    )
 }
 
 /// What stands in the system message, since when, and what history begins with.

@@ -62,9 +62,8 @@ fn a_form_that_is_filled_wrongly_names_the_line() {
 
 #[test]
 fn only_a_large_model_in_a_large_window_is_asked_for_more() {
-    let size = |n_ctx, parameters| {
-        Size::suited(ModelFacts { n_ctx, fingerprint: [0; 32], parameters })
-    };
+    let size =
+        |n_ctx, parameters| Size::suited(ModelFacts { n_ctx, fingerprint: [0; 32], parameters });
     assert_eq!(size(16_384, Some(2_000_000_000)), Size::Extended);
     assert_eq!(size(8_192, Some(7_000_000_000)), Size::Core);
     assert_eq!(size(32_768, Some(1_500_000_000)), Size::Core);

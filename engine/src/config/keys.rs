@@ -20,6 +20,14 @@ impl Key {
 /// All keys, in the order in which they are shown.
 pub const KEYS: &[Key] = &[
     Key { name: "model", help: "GGUF file of the chat model" },
+    Key {
+        name: "compactor_model",
+        help: "GGUF file of a model of its own that sums up; auto is the chat model",
+    },
+    Key {
+        name: "inferrer_model",
+        help: "GGUF file of a model of its own that infers; auto is the chat model",
+    },
     Key { name: "embedder", help: "GGUF file of the embedder; off searches by words alone" },
     Key { name: "models_dir", help: "folder in which models are looked for" },
     Key { name: "data", help: "folder that holds everything that is remembered" },

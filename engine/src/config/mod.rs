@@ -140,6 +140,10 @@ impl fmt::Display for Switch {
 pub struct Config {
     /// GGUF file of the chat model; `None` means the starter model, if it is there.
     pub model: Setting<Option<PathBuf>>,
+    /// GGUF file of the model that sums up; `None` for the chat model.
+    pub compactor_model: Setting<Option<PathBuf>>,
+    /// GGUF file of the model that works out what the user is after; `None` for the chat model.
+    pub inferrer_model: Setting<Option<PathBuf>>,
     /// Which embedder search uses.
     pub embedder: Setting<EmbedderChoice>,
     /// Folder in which models are looked for.
@@ -211,6 +215,8 @@ impl Config {
         let get = Reader { layers: &layers, device: &device };
         Ok(Self {
             model: get.optional("model", parse::path)?,
+            compactor_model: get.optional("compactor_model", parse::path)?,
+            inferrer_model: get.optional("inferrer_model", parse::path)?,
             embedder: get.or("embedder", parse::embedder, EmbedderChoice::Auto)?,
             models_dir: get.or_home("models_dir", parse::path, home.models())?,
             data: get.or_home("data", parse::path, home.data())?,
@@ -275,14 +281,14 @@ impl Config {
         fn path(setting: &Setting<PathBuf>) -> (String, &Origin) {
             (setting.value.display().to_string(), &setting.origin)
         }
+        fn model(setting: &Setting<Option<PathBuf>>) -> (String, &Origin) {
+            let file = setting.value.as_ref().map(|path| path.display().to_string());
+            (file.unwrap_or_else(|| AUTO.into()), &setting.origin)
+        }
         match name {
-            "model" => (
-                self.model
-                    .value
-                    .as_ref()
-                    .map_or_else(|| "auto".into(), |p| p.display().to_string()),
-                &self.model.origin,
-            ),
+            "model" => model(&self.model),
+            "compactor_model" => model(&self.compactor_model),
+            "inferrer_model" => model(&self.inferrer_model),
             "embedder" => one(&self.embedder),
             "models_dir" => path(&self.models_dir),
             "data" => path(&self.data),

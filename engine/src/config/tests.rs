@@ -28,8 +28,10 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 29] = [
+const OTHER: [(&str, &str); 31] = [
     ("model", "m.gguf"),
+    ("compactor_model", "c.gguf"),
+    ("inferrer_model", "i.gguf"),
     ("embedder", "e.gguf"),
     ("models_dir", "somewhere"),
     ("data", "elsewhere"),
