@@ -58,6 +58,7 @@ pub use apart::OwnModel;
 pub use compact::{Compaction, When};
 pub use idle::Idled;
 pub use resume::PendingSnapshot;
+pub use rounds::WORDS;
 pub use slot::{Context, PERSONA};
 pub use turn::{Outcome, TurnError};
 

@@ -5,13 +5,17 @@
 
 use std::sync::Arc;
 
-use garret::agent::{Agent, Options, Outcome, TurnError};
+use garret::agent::{Agent, Options, Outcome, TurnError, WORDS};
+use garret::companion::ask as ask_for;
+use garret::open::Plan;
 use garret_core::id::SessionId;
-use garret_core::model::Finish;
+use garret_core::model::{Finish, ModelRole};
+use garret_core::prompt::{Message, PromptEncoder as _, Role};
 use garret_core::scan::Companion;
-use garret_core::token::Token;
+use garret_core::token::{Token, TokenBuf};
 use garret_hal::media::RamMedium;
 use garret_storage::{Store, StoredFinish};
+use garret_tests::models::{STARTER, config, find};
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{TestAgent, parts, session, texts};
 use proptest::prelude::*;
@@ -116,6 +120,75 @@ fn there_are_three_rounds_and_no_more() {
     assert_eq!((outcome.rounds.len(), model.prompts().len()), (3, 4));
     assert!(texts(&model.prompts()[3]).pop().unwrap().contains("no more tools in this turn"));
     assert_eq!(stored(&agent, 1).2, 0, "the ids would put the tag into history");
+}
+
+/// A model that wrote nothing but tags is told that there are no more tools, then kept from writing
+/// one.
+#[test]
+fn a_model_that_writes_tags_alone_is_asked_for_words() {
+    let model = model(&[TAG, TAG, TAG, TAG, "You keep bees."]);
+    let mut agent = agent(&model, true);
+    let outcome = say(&mut agent, "What do I keep?").unwrap();
+    assert_eq!((outcome.reply.as_str(), outcome.rounds.len()), ("You keep bees.", 3));
+    let prompts = model.prompts();
+    assert!(texts(&prompts[3]).pop().unwrap().contains("no more tools in this turn"));
+    assert!(prompts.len() == 5 && prompts[4] == prompts[3], "asked the same once more");
+    let grammars = model.grammars();
+    assert!(grammars[..4].iter().all(Option::is_none));
+    assert_eq!(grammars[4].as_deref(), Some(WORDS));
+    assert_eq!(stored(&agent, 1), ("You keep bees.".into(), StoredFinish::Stop, 0));
+}
+
+/// There is a reply whatever a model does; nobody but the user ends a turn without one.
+#[test]
+fn a_user_always_gets_words() {
+    let silent = "gave no answer in words";
+    for (tools, script, reply, prompts) in [
+        (true, &[TAG; 5][..], silent, 5),
+        (true, &[TAG, "", ""], silent, 3),
+        (true, &[TAG, TAG, TAG, "<<garret-tool: ", "Bees."], "Bees.", 5),
+        (false, &[TAG, "Bees."], "Bees.", 2),
+        (false, &[TAG, TAG], silent, 2),
+        (false, &["", "Bees."], "Bees.", 2),
+        (false, &["\n \n", "\n"], silent, 2),
+        (false, &["Well.", "unused"], "Well.", 1),
+    ] {
+        let model = model(script);
+        let mut agent = agent(&model, tools);
+        let outcome = say(&mut agent, "What do I keep?").unwrap();
+        assert!(outcome.reply.contains(reply) && !outcome.reply.contains('<'), "{outcome:?}");
+        assert_eq!((model.prompts().len(), outcome.finish), (prompts, Finish::Stop));
+        assert_eq!(stored(&agent, 1).0, outcome.reply);
+        // What wasn't the model's has no ids of it.
+        assert!(reply != silent || stored(&agent, 1).2 == 0);
+    }
+    let model = ScriptedModel::new(16_384, [Act::SayAndWait(TAG.into())]);
+    let mut agent = agent(&model, false);
+    let (sender, stop) = smol::channel::bounded(1);
+    sender.try_send(()).unwrap();
+    let (session, mut hear) = (session(), |_: &str| {});
+    let turn = agent.turn(&session, "Well?", &stop, &mut hear);
+    let outcome = smol::block_on(turn).unwrap();
+    assert_eq!((outcome.reply.as_str(), outcome.finish), ("", Finish::Cancelled));
+    assert_eq!(model.prompts().len(), 1, "the user ended it");
+}
+
+/// On llama.cpp the grammar lets a model say something, and no tag.
+#[test]
+fn a_real_model_under_the_grammar_of_words_says_words() {
+    let Some(path) = find(STARTER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let settings = [("window", "2048"), ("max_tokens", "12")];
+    let plan = Plan::new(&config(&path, folder.path(), &settings)).unwrap();
+    let (model, mut encoder) = plan.load(&config(&path, folder.path(), &settings)).unwrap();
+    let mut tokens = [Token(0); 256];
+    let mut run = TokenBuf::new(&mut tokens);
+    let ask = "Repeat after me: <<garret-tool: grep bees>> <<garret-tool: grep bees>>";
+    encoder.encode(&[Message::new(Role::User, ask)], &mut run, &mut []).unwrap();
+    let length = run.len();
+    let asked = ask_for(&model, ModelRole::Main, &tokens[..length], Some(WORDS), 24);
+    let answer = smol::block_on(asked).unwrap();
+    assert!(!answer.text.trim().is_empty() && !answer.text.contains('<'), "{answer:?}");
 }
 
 #[test]

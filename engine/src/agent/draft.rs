@@ -178,6 +178,24 @@ impl Draft {
         self.round = Round { from: self.text.len(), ..Round::default() };
     }
 
+    /// Whether nothing was shown but white space.
+    pub(super) fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// What was generated in this round is given up: the round begins again.
+    pub(super) fn begin_again(&mut self) {
+        // The text before has no tokens of this round.
+        self.round = Round { from: self.text.len(), stripped: true, ..Round::default() };
+        self.armed = false;
+    }
+
+    /// Shows a text that the model didn't write.
+    pub(super) fn say(&mut self, text: &str, on_text: &mut dyn FnMut(&str)) {
+        self.round.stripped = true;
+        self.show(text.as_bytes(), on_text);
+    }
+
     /// The ids of the text, where they spell exactly that.
     pub(super) fn tokens(&self) -> &[Token] {
         let exact = !self.round.stripped && !self.round.structural && self.round.from == 0;

@@ -11,6 +11,10 @@
 //!
 //! A tag is obeyed only where the model wrote it by itself: not where it stands in the user's words,
 //! in the conversation, in what is remembered or in a result, and not in code.
+//!
+//! A user always gets words. A model that used up its rounds is told so; one that then, or at once,
+//! writes nothing that can be shown is asked once more under a grammar that has no tags; and when
+//! that fails, too, a sentence of ours says what happened.
 
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, Finish};
@@ -67,13 +71,37 @@ where
             draft.armed = self.options.tools && draft.rounds.len() < MOST_ROUNDS;
             let prompt = [&talk.prompt, draft.generated()].concat();
             let finish = match self.max_tokens(prompt.len(), draft) {
-                0 => return Ok(Finish::Length),
-                most => self.generate(&prompt, most, draft, stop, on_text).await?,
+                0 => Finish::Length,
+                most => self.generate(&prompt, most, None, draft, stop, on_text).await?,
             };
             if !self.goes_on(&mut talk, draft, finish, on_text) {
-                return Ok(finish);
+                return self.insist(&talk, finish, draft, stop, on_text).await;
             }
         }
+    }
+
+    /// Sees to it that a reply that ended with `finish` has words, unless the user ended it.
+    async fn insist(
+        &self,
+        talk: &Talk<'_>,
+        finish: Finish,
+        draft: &mut Draft,
+        stop: &Receiver<()>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Finish, M::Error> {
+        if finish == Finish::Cancelled || !draft.is_blank() {
+            return Ok(finish);
+        }
+        draft.begin_again();
+        let again = match self.max_tokens(talk.prompt.len(), draft) {
+            0 => Finish::Length,
+            most => self.generate(&talk.prompt, most, Some(WORDS), draft, stop, on_text).await?,
+        };
+        if again != Finish::Cancelled && draft.is_blank() {
+            let sentence = if draft.rounds.is_empty() { NO_WORDS } else { ONLY_TOOLS };
+            draft.say(sentence, on_text);
+        }
+        Ok(again)
     }
 
     /// Tokens that may follow a prompt.
@@ -257,6 +285,13 @@ const SHORTEST_REPLY: u32 = 16;
 const NEXT: &str = "Now answer the user's last message with it, or use another tool.";
 /// Below the last result of a turn.
 const LAST: &str = "Now answer the user's last message; no more tools in this turn.";
+/// Grammar of a reply of at least one letter that can't hold a tag.
+pub const WORDS: &str = r"root ::= [^<\x00-\x20] [^<]*";
+/// In place of a reply of a model that looks things up and says nothing.
+const ONLY_TOOLS: &str = "(The model looked things up and gave no answer in words. Ask again, or use \
+                          the tools yourself.)";
+/// In place of a reply of a model that says nothing.
+const NO_WORDS: &str = "(The model gave no answer in words. Ask again, perhaps in other words.)";
 /// In place of a result that doesn't fit.
 const NO_ROOM: &str = "[There is no room left for a result.]\n";
 /// To a model that promised and didn't.

@@ -137,11 +137,13 @@ where
         }
     }
 
-    /// Runs the model on `prompt` until its reply ends or asks for a tool.
+    /// Runs the model on `prompt` until its reply, by `grammar` if there is one, ends or asks for a
+    /// tool.
     pub(super) async fn generate(
         &self,
         prompt: &[Token],
         max_tokens: u32,
+        grammar: Option<&str>,
         draft: &mut Draft,
         stop: &Receiver<()>,
         on_text: &mut dyn FnMut(&str),
@@ -151,7 +153,7 @@ where
             prompt,
             max_tokens,
             sampling: self.sampling(),
-            grammar: None,
+            grammar,
         };
         let mut reply = self.parts.model.start(request)?;
         let mut stoppable = true;
