@@ -143,6 +143,25 @@
 //! They stand behind the user's instructions and end with what holds for most messages: told of tools
 //! first, Qwen2.5-Coder-1.5B answered nearly everything with an apology.
 //!
+//! # Why is a companion's own model known by its content?
+//!
+//! A copy of the chat model under another path has the same weights, so a second context of it would
+//! cost its memory again and read the conversation again, for the same answers. Files of one length
+//! are hashed (the hash is remembered), and one that is equal stays a fork.
+//!
+//! # Why does `--once` not work on after its answer?
+//!
+//! A script waits for the program to end. What must be done at once is done (the message and the reply
+//! are durable, a full prompt is compacted); facts and summaries are nobody's wish at that moment and
+//! take a model many seconds. `garret session settle` does them when the owner of the machine says so.
+//!
+//! # Why is a reply without words asked for again under a grammar?
+//!
+//! A small model that used up its tools writes one more tag, which isn't shown: the user saw nothing at
+//! all. Telling it that there are no more tools often doesn't help. Under a grammar without `<` the
+//! same prompt, which is in the cache, gives words. Only a model that fails at that, too, gets a
+//! sentence of ours in its place, which says that it is ours.
+//!
 //! # Why is a result part of no later prompt?
 //!
 //! It was needed for one reply, and that reply is kept. With results in history the window would

@@ -16,7 +16,7 @@
 
 use std::sync::Arc;
 
-use garret_core::id::SessionId;
+use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
 use garret_storage::Store;
@@ -61,6 +61,38 @@ where
         self.fold().await;
         self.tend_index().await;
         idled
+    }
+
+    /// Does for `session` what idle time would have done and nobody gave it: vectors, facts and
+    /// summaries. Unlike [`Agent::idle`] it doesn't prepare a next turn. What was finished is kept
+    /// when the future is dropped.
+    pub async fn catch_up(&mut self, session: &SessionId) -> Idled {
+        let mut done = Idled { embedded: self.embed().await, ..Idled::default() };
+        if matches!(self.parts.store.session(session), Ok(Some(_))) {
+            while let Some(before) = self.read_to(session) {
+                done.extracted += self.extract(session).await;
+                if self.read_to(session) == Some(before) {
+                    break;
+                }
+            }
+            loop {
+                let more = self.compact(session, When::Idle).await;
+                done.compaction.leaves += more.leaves;
+                done.compaction.condensed += more.condensed;
+                done.compaction.failed |= more.failed;
+                if more.failed || more.leaves + more.condensed == 0 {
+                    break;
+                }
+            }
+        }
+        self.fold().await;
+        self.tend_index().await;
+        done
+    }
+
+    /// The last turn that was read for facts; `None` when that can't be told.
+    fn read_to(&mut self, session: &SessionId) -> Option<TurnSeq> {
+        self.mind(session, TurnSeq::MAX).ok().map(|mind| mind.extracted)
     }
 
     /// Writes to the file of the text index what it lacks, when that is much.

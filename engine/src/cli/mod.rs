@@ -13,6 +13,7 @@ mod memory;
 mod models;
 mod output;
 mod session;
+mod settle;
 mod tools;
 mod why;
 

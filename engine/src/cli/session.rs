@@ -9,13 +9,16 @@ use garret_storage::{SessionInfo, Store};
 use serde::Serialize;
 
 use super::args::{Session, SessionAction};
-use super::{Ended, lines, output, tools};
+use super::{Ended, lines, output, settle, tools};
 use crate::config::Config;
 use crate::local_time;
 use crate::open;
 
 /// Runs the command.
 pub(super) fn run(config: &Config, session: &Session) -> Ended {
+    if let SessionAction::Settle { ids } = &session.action {
+        return settle::run(config, ids);
+    }
     let store = open::existing_store(config)?;
     match &session.action {
         SessionAction::List { json: false } => list(&store, None)?,
@@ -34,6 +37,7 @@ pub(super) fn run(config: &Config, session: &Session) -> Ended {
         SessionAction::Describe(args) => tools::run(&store, "describe", args)?,
         SessionAction::Expand(args) => tools::run(&store, "expand", args)?,
         SessionAction::Timeline(args) => tools::run(&store, "timeline", args)?,
+        SessionAction::Settle { .. } => {}
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -107,6 +107,11 @@ pub(super) enum SessionAction {
     Expand(ToolArgs),
     /// The newest turns, the newest last: how many
     Timeline(ToolArgs),
+    /// Read for facts and sum up what scripts left no time for
+    Settle {
+        /// Names of the conversations [default: all]
+        ids: Vec<String>,
+    },
 }
 
 /// A tool's arguments.
@@ -190,7 +195,11 @@ fn command() -> clap::Command {
     let all: Vec<_> = KEYS.iter().map(|key| key.name).collect();
     Cli::command()
         .mut_subcommand("chat", |command| with_keys(command, &all))
-        .mut_subcommand("session", |command| with_keys(command, &["data", "namespace", "log"]))
+        .mut_subcommand("session", |command| {
+            let some = ["data", "namespace", "log"];
+            let others: Vec<_> = all.iter().copied().filter(|key| !some.contains(key)).collect();
+            with_keys(command, &some).mut_subcommand("settle", |settle| with_keys(settle, &others))
+        })
         .mut_subcommand("memory", |command| {
             with_keys(
                 command,

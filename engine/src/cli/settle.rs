@@ -1,0 +1,70 @@
+//! `garret session settle`: what idle time would have done after scripts, which leave none.
+//!
+//! Limits: what a user may be after is worked out only while a conversation is open.
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use garret_core::id::SessionId;
+use garret_hal::clock::SystemClock;
+use garret_hal::entropy::SystemEntropy;
+use garret_storage::Store;
+
+use super::{Ended, output};
+use crate::agent::Idled;
+use crate::config::Config;
+use crate::open;
+
+/// Reads the conversations `ids`, or all of them, for facts and sums up what is due.
+pub(super) fn run(config: &Config, ids: &[String]) -> Ended {
+    let sessions = chosen(&open::existing_store(config)?, ids)?;
+    let prepared = open::prepare(config)?;
+    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+    let mut agent = prepared.load(config, clock, entropy)?;
+    let mut failed = false;
+    for session in &sessions {
+        let done = smol::block_on(agent.catch_up(session));
+        failed |= done.compaction.failed;
+        output::say(&format!("{session}: {}", describe(&done)))?;
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn chosen(store: &Store, ids: &[String]) -> Result<Vec<SessionId>, Box<dyn Error>> {
+    if ids.is_empty() {
+        return Ok(store.sessions()?.into_iter().map(|info| info.id).collect());
+    }
+    let known = |id: &String| -> Result<SessionId, Box<dyn Error>> {
+        let session: SessionId = id.parse()?;
+        match store.session(&session)? {
+            Some(_) => Ok(session),
+            None => {
+                Err(format!("there is no conversation `{session}`: see `garret session list`")
+                    .into())
+            }
+        }
+    };
+    ids.iter().map(known).collect()
+}
+
+fn describe(done: &Idled) -> String {
+    let compaction = &done.compaction;
+    let counts = [
+        (done.embedded, "vector"),
+        (done.extracted, "new fact"),
+        ((compaction.leaves + compaction.condensed) as usize, "summary"),
+    ];
+    let made: Vec<_> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| match (count, what.strip_suffix('y')) {
+            (1, _) => format!("1 {what}"),
+            (_, Some(stem)) => format!("{count} {stem}ies"),
+            (_, None) => format!("{count} {what}s"),
+        })
+        .collect();
+    let broken = if compaction.failed { "; summing up was broken off, see the log" } else { "" };
+    let made = if made.is_empty() { "nothing was due".to_owned() } else { made.join(", ") };
+    made + broken
+}
