@@ -2,10 +2,14 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 
-use garret::config::{Config, Home, Sources};
-use garret::open::Plan;
+use garret::agent::{Options, Parts};
+use garret::config::{Config, Home, Sources, Switch};
+use garret::open::{self, Plan};
 use garret_core::model::ModelFacts;
+use garret_hal::clock::SystemClock;
+use garret_hal::entropy::SystemEntropy;
 use garret_hal::sensors::{CpuSensor, Machine, MemorySensor};
 
 /// What the environment and this device give, with `flags`, a chat model if one is named, and what is
@@ -23,6 +27,38 @@ pub(crate) fn configuration(
     let environment = garret::config::environment()?;
     let device = garret::device::profile();
     Ok(Config::resolve(Sources { flags, environment, file: None, device, home })?)
+}
+
+/// How an agent behaves by `config`, with the same replies to the same prompts.
+pub(crate) fn options(config: &Config) -> Options {
+    Options {
+        system_prompt: config.system_prompt.value.as_str().into(),
+        max_tokens: config.max_tokens.value,
+        memory_tokens: config.memory_tokens.value,
+        compact_at: config.compact_at.value,
+        show_time: config.show_time.value,
+        sampling: config.sampling(1),
+        draw_seed: false,
+        companions: config.companions.value,
+        companion_size: config.companion_schema.value,
+        tools: config.tools.value == Switch::On,
+    }
+}
+
+/// What an agent is made of that remembers in the store of `config`, without an embedder.
+pub(crate) fn parts<M, E>(
+    config: &Config,
+    model: M,
+    encoder: E,
+) -> Result<Parts<M, E>, Box<dyn Error>> {
+    Ok(Parts {
+        model,
+        encoder,
+        store: Arc::new(open::store(config)?),
+        embedder: None,
+        clock: Arc::new(SystemClock::new()),
+        entropy: Arc::new(SystemEntropy),
+    })
 }
 
 /// Prints device, build and model, so that a figure can be compared with another.

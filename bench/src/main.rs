@@ -2,6 +2,10 @@
 //!
 //! `cargo run --release -p garret-bench -- turns` prints the tokens prefilled and the time to the
 //! first token of every turn of a scripted conversation, beside re-sending everything each turn.
+//! `cargo run --release -p garret-bench -- soak` holds a conversation of a thousand turns with a
+//! scripted model and counts what is lost, how long prompts get and what a turn costs without a model.
+//! `cargo run --release -p garret-bench -- resume` prints how soon a long conversation goes on after a
+//! restart, and `preempt` how long a message waits for a companion that is at work.
 //! `cargo run --release -p garret-bench -- companions` asks a small model as companions are asked and
 //! counts the answers that parse and the quotes that are the user's.
 //! `cargo run --release -p garret-bench -- locomo --data DIR` prints how often search finds the
@@ -22,14 +26,18 @@ mod lines;
 mod locomo;
 mod machine;
 mod peers;
+mod preempt;
 mod record;
 mod report;
+mod resume;
 mod rotation;
 mod script;
 mod search;
+mod soak;
 mod stand_in;
 mod statistics;
 mod synthetic;
+mod talk;
 mod turns;
 mod vectors;
 
@@ -48,6 +56,12 @@ struct Cli {
 enum Measurement {
     /// A scripted conversation: tokens prefilled and time to first token, turn by turn
     Turns(turns::Options),
+    /// A thousand turns on a scripted model: what is lost, how long prompts get, what a turn costs
+    Soak(soak::Options),
+    /// A long conversation after a restart: the time to its first token with and without a snapshot
+    Resume(resume::Options),
+    /// How long a message of the user waits for a companion that is at work
+    Preempt(preempt::Options),
     /// What small models write as companions: whether it parses, and whom it quotes
     Companions(companions::Options),
     /// Questions about long conversations: how often search finds the turns that answer them
@@ -69,6 +83,9 @@ enum Measurement {
 fn main() -> ExitCode {
     let measured = match Cli::parse().measurement {
         Measurement::Turns(options) => turns::run(&options),
+        Measurement::Soak(options) => soak::run(&options),
+        Measurement::Resume(options) => resume::run(&options),
+        Measurement::Preempt(options) => preempt::run(&options),
         Measurement::Companions(options) => companions::run(&options),
         Measurement::Locomo(options) => locomo::run(&options),
         Measurement::Context(options) => context::run(&options),

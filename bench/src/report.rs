@@ -15,6 +15,8 @@ pub(crate) enum Unit {
     /// Microseconds.
     Time,
     Bytes,
+    /// Things.
+    Count,
     /// Things in a second.
     Rate,
     /// Bytes in a second.
@@ -101,10 +103,10 @@ impl Report {
 }
 
 impl Figure {
-    /// How many times better this is than `other`: less time or fewer bytes, a higher rate.
+    /// How many times better this is than `other`: less time, fewer bytes or things, a higher rate.
     fn better_than(self, other: f64) -> f64 {
         match self.unit {
-            Unit::Time | Unit::Bytes => other / self.value,
+            Unit::Time | Unit::Bytes | Unit::Count => other / self.value,
             Unit::Rate | Unit::Bandwidth | Unit::Ratio => self.value / other,
         }
     }
@@ -131,6 +133,7 @@ impl Display for Quantity {
             Unit::Time => write!(f, "{value:.1} us"),
             Unit::Bytes if value >= 1048576.0 => write!(f, "{:.1} MiB", value / 1048576.0),
             Unit::Bytes => write!(f, "{value:.0} B"),
+            Unit::Count => write!(f, "{value:.0}"),
             Unit::Rate if value >= 100.0 => write!(f, "{value:.0} /s"),
             Unit::Rate => write!(f, "{value:.2} /s"),
             Unit::Bandwidth => write!(f, "{:.2} GB/s", value / 1e9),

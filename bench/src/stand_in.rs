@@ -1,5 +1,6 @@
 //! A stand-in for an embedder: vectors from the words alone, so fast that no time goes into it.
 
+use garret::embed::{Embed, EmbedFailure};
 use garret_hal::kernels;
 use garret_storage::Store;
 
@@ -28,6 +29,30 @@ pub(crate) fn embed(text: &str) -> Vec<f32> {
     // A text without words has a direction too: vectors without one are refused.
     sum[0] += 0.5;
     sum
+}
+
+/// [`embed`] as an agent's embedder.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StandIn;
+
+impl Embed for StandIn {
+    fn fingerprint(&self) -> [u8; 32] {
+        FINGERPRINT
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMS
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
+        let unit = |text: &&str| {
+            let mut vector = embed(text);
+            let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
+            vector.iter_mut().for_each(|x| *x /= length);
+            vector
+        };
+        Ok(texts.iter().map(unit).collect())
+    }
 }
 
 /// Tells the store about it.

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use garret::agent::{Agent, Options as AgentOptions, Parts};
+use garret::agent::Agent;
 use garret::config::Config;
-use garret::open::{self, Plan};
+use garret::open::Plan;
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Event, ModelRole, Reply, Request, Sampling};
 use garret_core::receipt::BlockName;
@@ -98,25 +98,8 @@ impl Bench {
         other: LlamaChat,
     ) -> Result<Self, Box<dyn Error>> {
         let recorder = Recorder::new(chat);
-        let parts = Parts {
-            model: recorder.clone(),
-            encoder,
-            store: std::sync::Arc::new(open::store(config)?),
-            embedder: None,
-            clock: std::sync::Arc::new(garret_hal::clock::SystemClock::new()),
-            entropy: std::sync::Arc::new(garret_hal::entropy::SystemEntropy),
-        };
-        let options = AgentOptions {
-            system_prompt: config.system_prompt.value.as_str().into(),
-            max_tokens: config.max_tokens.value,
-            memory_tokens: config.memory_tokens.value,
-            compact_at: config.compact_at.value,
-            show_time: config.show_time.value,
-            sampling: config.sampling(1),
-            draw_seed: false,
-            ..AgentOptions::default()
-        };
-        let agent = Agent::new(parts, options)?;
+        let parts = conditions::parts(config, recorder.clone(), encoder)?;
+        let agent = Agent::new(parts, conditions::options(config))?;
         Ok(Self { agent, recorder, other, session: "bench".parse()?, known: 0, from: 1 })
     }
 
