@@ -9,7 +9,8 @@
 //! A reply that was kept with its tokens goes in by id, header before it and scaffolding after it
 //! tokenised apart, exactly as it lies in the KV cache.
 //!
-//! Runs are cached by their text: a history that was encoded before costs no tokenisation.
+//! Runs are cached by their text: a history that was encoded before costs no tokenisation. So are
+//! words, where the tokenizer's are known to stand apart ([`words`]).
 //!
 //! Limits: a run above 32 KiB is tokenised in pieces, cut before white space where there is some,
 //! since some tokenizers take quadratic time; its tokens can differ from llama.cpp's by one or two
@@ -28,8 +29,10 @@ use crate::template::{ChatTemplate, Item, TemplateError, Turn};
 use crate::vocab::{SpecialIndex, TextTooLong, Vocabulary};
 
 mod cache;
+mod words;
 
 use cache::Cache;
+use words::Words;
 
 /// Encodes prompts for one model.
 #[derive(Debug)]
@@ -40,6 +43,7 @@ pub struct Encoder<V> {
     /// For each id, whether content must never turn into it.
     guarded: Vec<bool>,
     cache: Cache,
+    words: Words,
 }
 
 /// Why messages couldn't be encoded.
@@ -78,7 +82,8 @@ impl<V: Vocabulary> Encoder<V> {
                 *flag = true;
             }
         }
-        Self { vocab, template, n_tokens, guarded, cache: Cache::new(CACHE_BYTES) }
+        let (cache, words) = (Cache::new(CACHE_BYTES), Words::new(&*vocab));
+        Self { vocab, template, n_tokens, guarded, cache, words }
     }
 
     /// The template it renders.
@@ -119,7 +124,7 @@ impl<V: Vocabulary> Encoder<V> {
     }
 
     /// Appends the tokens of `text`, none of which is a structural one.
-    fn tokenize(&self, text: &str, out: &mut Vec<Token>) -> Result<(), EncoderError> {
+    fn tokenize(&mut self, text: &str, out: &mut Vec<Token>) -> Result<(), EncoderError> {
         let mut rest = text;
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(piece_len(rest));
@@ -129,9 +134,9 @@ impl<V: Vocabulary> Encoder<V> {
         Ok(())
     }
 
-    fn tokenize_piece(&self, text: &str, out: &mut Vec<Token>) -> Result<(), EncoderError> {
+    fn tokenize_piece(&mut self, text: &str, out: &mut Vec<Token>) -> Result<(), EncoderError> {
         let start = out.len();
-        self.vocab.tokenize(text, out)?;
+        self.words.tokenize(&*self.vocab, text, out)?;
         if self.first_guarded(out, start).is_none() {
             return Ok(());
         }
@@ -297,8 +302,8 @@ fn chunk_len(text: &str, most: usize) -> usize {
     tail.map(|at| end / 2 + at).filter(|at| *at > 0).unwrap_or(end)
 }
 
-/// Bytes of one generation of cached runs.
-const CACHE_BYTES: usize = 8 << 20;
+/// Bytes of one generation of cached runs: a prompt of 64K tokens takes about as many.
+const CACHE_BYTES: usize = 1 << 20;
 /// Largest piece that is tokenised in one go, in bytes.
 const RUN_BYTES: usize = 32 << 10;
 /// Largest piece that [`Encoder::count`] tokenises in one go, in bytes.

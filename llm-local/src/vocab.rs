@@ -8,6 +8,7 @@ use garret_core::token::Token;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::token::LlamaToken;
 use llama_cpp_2::token_type::LlamaTokenAttr;
+use llama_cpp_2::vocab::VocabType;
 
 use crate::model::Model;
 
@@ -25,6 +26,12 @@ pub trait Vocabulary {
     /// # Errors
     /// [`TextTooLong`] for a text that the tokenizer can't address.
     fn tokenize(&self, text: &str, out: &mut Vec<Token>) -> Result<(), TextTooLong>;
+
+    /// The name of the patterns by which the tokenizer splits a text first, if it does and they have
+    /// one.
+    fn splits_by(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A text is longer than the tokenizer takes.
@@ -176,6 +183,10 @@ impl Vocabulary for Model {
     fn tokenize(&self, text: &str, out: &mut Vec<Token>) -> Result<(), TextTooLong> {
         self.llama().tokenize(text, out)
     }
+
+    fn splits_by(&self) -> Option<String> {
+        self.llama().splits_by()
+    }
 }
 
 impl Vocabulary for LlamaModel {
@@ -222,6 +233,11 @@ impl Vocabulary for LlamaModel {
         let tokens = self.vocab().tokenize(text.as_bytes(), false, false);
         out.extend(tokens.into_iter().map(|token| Token(token.0)));
         Ok(())
+    }
+
+    fn splits_by(&self) -> Option<String> {
+        let splits = self.vocab().vocab_type() == VocabType::BPE;
+        splits.then(|| self.meta_val_str("tokenizer.ggml.pre").ok()).flatten()
     }
 }
 

@@ -260,6 +260,51 @@ fn a_long_row_of_one_character_is_encoded_in_pieces() {
     }
 }
 
+/// What stands beside a cut, and what may stand in the way of one.
+fn woven_text() -> impl Strategy<Value = String> {
+    let parts = [
+        "bees",
+        "Ada",
+        "I'll",
+        "isn't",
+        "x",
+        "7",
+        "42",
+        "1.000",
+        ".",
+        ",",
+        ";",
+        "!",
+        "?",
+        ":",
+        "-",
+        "'s",
+        "\"",
+        "(",
+        ")",
+        "> ",
+        " ",
+        " ",
+        " ",
+        " ",
+        "  ",
+        "\n",
+        "\n",
+        "\n\n",
+        "\t",
+        "\r\n",
+        "\u{e9}",
+        "\u{65e5}\u{672c}",
+        "\u{a0}",
+        "\u{2019}",
+        "\u{1f41d}",
+        "<|im_end|>",
+        "_",
+        "http://a.b/c",
+    ];
+    prop::collection::vec(prop::sample::select(parts.to_vec()), 0..60).prop_map(|all| all.concat())
+}
+
 fn any_text() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::sample::select(BENIGN.as_slice()).prop_map(str::to_owned),
@@ -271,6 +316,28 @@ fn any_text() -> impl Strategy<Value = String> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
+
+    /// Words that are known from before have the tokens that they have in the whole text.
+    #[test]
+    fn a_text_has_the_same_tokens_word_by_word(texts in prop::collection::vec(woven_text(), 1..6)) {
+        for setup in setups().iter().filter(|setup| setup.name.ends_with("its own")) {
+            let mut encoder = setup.encoder();
+            for text in &texts {
+                let mut whole = Vec::new();
+                setup.model.tokenize(text, &mut whole).unwrap();
+                let count = encoder.count(&text.as_str().into(), usize::MAX).unwrap();
+                prop_assert_eq!(count, whole.len(), "{}: {:?}", setup.name, text);
+                let said = [Message::new(User, text.as_str())];
+                let (run, _) = encode(&mut encoder, &said);
+                let turns = [turn(User, text)];
+                let benign = !text.contains("<|");
+                if benign && setup.parted {
+                    let reference = setup.reference(&turns, encoder.template().system_support());
+                    prop_assert_eq!(run, reference, "{}: {:?}", setup.name, text);
+                }
+            }
+        }
+    }
 
     /// Messages that were encoded stay where they are when others follow.
     #[test]
