@@ -4,6 +4,8 @@
 //! first token of every turn of a scripted conversation, beside re-sending everything each turn.
 //! `cargo run --release -p garret-bench -- soak` holds a conversation of a thousand turns with a
 //! scripted model and counts what is lost, how long prompts get and what a turn costs without a model.
+//! `cargo run --release -p garret-bench -- prefill` counts the tokens that a conversation and its
+//! companions have prefilled, beside the same work as separate requests.
 //! `cargo run --release -p garret-bench -- resume` prints how soon a long conversation goes on after a
 //! restart, and `preempt` how long a message waits for a companion that is at work.
 //! `cargo run --release -p garret-bench -- companions` asks a small model as companions are asked and
@@ -18,6 +20,7 @@
 //! beside what people use today.
 //! Results and how they were obtained are in `bench/README.md`.
 
+mod answers;
 mod companions;
 mod conditions;
 mod context;
@@ -27,6 +30,7 @@ mod locomo;
 mod machine;
 mod peers;
 mod preempt;
+mod prefill;
 mod record;
 mod report;
 mod resume;
@@ -58,6 +62,8 @@ enum Measurement {
     Turns(turns::Options),
     /// A thousand turns on a scripted model: what is lost, how long prompts get, what a turn costs
     Soak(soak::Options),
+    /// A conversation with companions: tokens prefilled by kind, beside separate requests
+    Prefill(prefill::Options),
     /// A long conversation after a restart: the time to its first token with and without a snapshot
     Resume(resume::Options),
     /// How long a message of the user waits for a companion that is at work
@@ -84,6 +90,7 @@ fn main() -> ExitCode {
     let measured = match Cli::parse().measurement {
         Measurement::Turns(options) => turns::run(&options),
         Measurement::Soak(options) => soak::run(&options),
+        Measurement::Prefill(options) => prefill::run(&options),
         Measurement::Resume(options) => resume::run(&options),
         Measurement::Preempt(options) => preempt::run(&options),
         Measurement::Companions(options) => companions::run(&options),

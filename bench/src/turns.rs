@@ -114,7 +114,9 @@ impl Bench {
         let outcome = smol::block_on(turn)?;
         let first_ms = first.unwrap_or_else(|| began.elapsed()).as_secs_f64() * 1e3;
         let receipt = &outcome.receipt;
-        let prompt = self.recorder.last_prompt();
+        let calls = self.recorder.take();
+        let prompt = calls.into_iter().rev().find(|call| call.max_tokens > 0);
+        let prompt = prompt.ok_or("nothing was asked of the model")?.prompt;
         let (resent_prefilled, resent_first_ms) = self.resend(&prompt)?;
         let row = Row {
             new: receipt.prompt_tokens.saturating_sub(self.known),

@@ -7,9 +7,8 @@ use std::task::{Context, Poll};
 use garret_core::model::{ChatModel, Event, Finish, ModelFacts, ModelRole, Reply, Request};
 use garret_core::token::Token;
 use garret_llm::Model;
-use garret_llm::vocab::Vocabulary as _;
 
-use crate::talk;
+use crate::answers;
 
 /// See the module. Clones share what was asked and what is to be said.
 #[derive(Clone)]
@@ -46,7 +45,7 @@ impl Scripted {
 
     /// Has the next replies to the user be these.
     pub(crate) fn say(&self, texts: &[&str]) {
-        let tokens: Vec<_> = texts.iter().map(|text| self.tokens(text)).collect();
+        let tokens: Vec<_> = texts.iter().map(|text| answers::tokens(&self.vocab, text)).collect();
         self.shared().script.extend(tokens);
     }
 
@@ -56,55 +55,12 @@ impl Scripted {
 
     /// The text of the last prompt that was answered to the user.
     pub(crate) fn last_prompt(&self) -> String {
-        self.text(&self.shared().last)
-    }
-
-    fn text(&self, tokens: &[Token]) -> String {
-        let bytes: Vec<u8> = tokens.iter().flat_map(|token| self.vocab.piece(*token)).collect();
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
-
-    fn tokens(&self, text: &str) -> Vec<Token> {
-        let mut tokens = Vec::new();
-        // Only a text of a gibibyte is too long; those here are a few lines.
-        let _ = self.vocab.tokenize(text, &mut tokens);
-        tokens
+        answers::text(&self.vocab, &self.shared().last)
     }
 
     fn shared(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
-
-    /// What a companion answers.
-    fn companion(&self, request: &Request<'_>) -> String {
-        match (request.role, request.grammar) {
-            (ModelRole::Compactor, _) => summary(&self.text(request.prompt)),
-            (_, Some(grammar)) if grammar.contains("guess: ") => READING.to_owned(),
-            (_, Some(grammar)) => format!("value: {}\n", first_word(grammar)),
-            _ => String::new(),
-        }
-    }
-}
-
-/// A line for each of a few turns that are to be summed up, in the words of the user.
-fn summary(prompt: &str) -> String {
-    let asked = prompt.rsplit_once("Sum up ").map_or(prompt, |(_, asked)| asked);
-    let range = asked.split_once("(turn").map_or("", |(_, range)| range);
-    let mut numbers = range.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok());
-    let from: u64 = numbers.next().unwrap_or(1);
-    let to = numbers.next().filter(|to| range.starts_with('s') && *to > from).unwrap_or(from);
-    let step = usize::try_from((to - from) / LINES + 1).unwrap_or(1);
-    let line = |turn| {
-        let words: String = talk::message(turn).chars().filter(|c| *c != '\n').take(150).collect();
-        format!("- {}\n", words.trim_end())
-    };
-    (from..=to).step_by(step).map(line).collect()
-}
-
-/// The first word that a grammar of copied values allows.
-fn first_word(grammar: &str) -> &str {
-    let word = grammar.split_once("w0 ::= \"").and_then(|(_, rest)| rest.split_once('"'));
-    word.map_or("", |(word, _)| word)
 }
 
 impl ChatModel for Scripted {
@@ -118,7 +74,7 @@ impl ChatModel for Scripted {
     fn start(&self, request: Request<'_>) -> Result<Said, Overflow> {
         let tokens = match request.role {
             ModelRole::Main | ModelRole::Rebase => Vec::new(),
-            _ => self.tokens(&self.companion(&request)),
+            _ => answers::tokens(&self.vocab, &answers::of_companion(&self.vocab, &request)),
         };
         let mut shared = self.shared();
         let most = request.prompt.len() + request.max_tokens as usize;
@@ -185,34 +141,4 @@ impl Reply for Said {
     }
 
     fn cancel(&self) {}
-}
-
-/// Lines of a summary.
-const LINES: u64 = 5;
-/// What the inferrer answers.
-const READING: &str = "\
-plain: 60
-guess: 30 | What do you think | to hear that all is well
-guess: 20 | today | to plan the next visit
-guess: 10 | looked at | to be praised
-really: Is everything all right with it?
-next: When do I look again? | In a week.
-";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_summary_is_of_the_turns_that_are_asked_for() {
-        let many = summary("Sum up this. Sum up the notes below (turns 3 to 22, 8 May 2023), so");
-        assert_eq!(many.lines().count(), 5, "{many}");
-        assert!(many.starts_with(&format!("- {}", &talk::message(3)[..40])), "{many}");
-        assert_eq!(summary("Sum up it (turn 4, 8 May 2023), so").lines().count(), 1);
-    }
-
-    #[test]
-    fn copied_values_begin_with_the_first_word() {
-        assert_eq!(first_word("root ::= \"value: \" (w0)\nw0 ::= \"Oslo\" (s1 w1)?\n"), "Oslo");
-    }
 }
