@@ -10,6 +10,7 @@
 
 pub mod bytes;
 pub mod dialogues;
+pub mod disk;
 pub mod models;
 pub mod program;
 pub mod scripted;

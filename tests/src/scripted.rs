@@ -1,19 +1,24 @@
 //! A model that says what it is told to, on the port that llama.cpp stands behind.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use garret::embed::{Embed, EmbedFailure};
-use garret_core::model::{ChatModel, Event, Finish, ModelFacts, ModelRole, Reply, Request};
+use garret_core::model::{
+    ChatModel, Event, Finish, ModelFacts, ModelRole, Reply, Request, Resumable,
+};
 use garret_core::token::Token;
+use smol::channel::{Receiver, Sender};
 
 /// What the model does with one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Says this and ends its turn.
     Say(String),
+    /// Says these bytes, which may be no text, and ends its turn.
+    Bytes(Vec<u8>),
     /// Says this and then waits until it is cancelled.
     SayAndWait(String),
     /// Says this and then fails.
@@ -38,6 +43,7 @@ impl std::error::Error for Told {}
 #[derive(Clone)]
 pub struct ScriptedModel {
     facts: ModelFacts,
+    silence: Arc<Silence>,
     shared: Arc<Mutex<Shared>>,
     on_start: Arc<dyn Fn() + Send + Sync>,
     companion: Arc<OnCompanion>,
@@ -78,7 +84,8 @@ impl ScriptedModel {
         let companion = Arc::new(|_: ModelRole, _: &[Token]| Act::Say("- noted\n".into()));
         let shared = Arc::new(Mutex::new(shared));
         let facts = ModelFacts { n_ctx, fingerprint: [7; 32], parameters: None };
-        Self { facts, shared, on_start: Arc::new(|| ()), companion }
+        let silence = Arc::new(Silence { events_left: usize::MAX.into(), begun: Mutex::default() });
+        Self { facts, silence, shared, on_start: Arc::new(|| ()), companion }
     }
 
     /// Has as many parameters.
@@ -91,6 +98,15 @@ impl ScriptedModel {
     #[must_use]
     pub fn with_fingerprint(self, fingerprint: [u8; 32]) -> Self {
         Self { facts: ModelFacts { fingerprint, ..self.facts }, ..self }
+    }
+
+    /// Has the model fall silent for good after so many more events of whatever it is asked: what it
+    /// does then ends when it is dropped. Hears when that begins.
+    pub fn silent_after(&self, events: usize) -> Receiver<()> {
+        let (begins, begun) = smol::channel::unbounded();
+        *self.silence.begun.lock().expect("no panics with the lock") = Some(begins);
+        self.silence.events_left.store(events, Ordering::SeqCst);
+        begun
     }
 
     /// Calls `hook` whenever the model is asked for a reply, before anything else.
@@ -167,15 +183,16 @@ impl ChatModel for ScriptedModel {
             shared.grammars.push(request.grammar.map(str::to_owned));
             shared.script.pop_front().unwrap_or(Act::Say("ok".into()))
         };
-        let (text, end) = match act {
-            Act::Say(text) => (text, End::Stop),
-            Act::SayAndWait(text) => (text, End::Wait),
-            Act::Fail(text) => (text, End::Fail),
+        let (mut said, end) = match act {
+            Act::Say(text) => (text.into_bytes(), End::Stop),
+            Act::Bytes(bytes) => (bytes, End::Stop),
+            Act::SayAndWait(text) => (text.into_bytes(), End::Wait),
+            Act::Fail(text) => (text.into_bytes(), End::Fail),
             Act::Refuse => return Err(Told),
         };
         let most = request.max_tokens as usize;
-        let said: Vec<u8> = text.bytes().take(most).collect();
-        let end = if text.len() > most { End::Length } else { end };
+        let end = if said.len() > most { End::Length } else { end };
+        said.truncate(most);
         if !companion {
             shared.cache = request.prompt.to_vec();
             shared.cache.extend(said.iter().map(|byte| Token((*byte).into())));
@@ -187,7 +204,32 @@ impl ChatModel for ScriptedModel {
         let pieces =
             said.into_iter().map(|byte| Event::Piece { token: Token(byte.into()), bytes: [byte] });
         let events = std::iter::once(prefilled).chain(pieces).collect();
-        Ok(ScriptedReply { events, end: Some(end), cancel: Arc::default() })
+        let silence = Arc::clone(&self.silence);
+        Ok(ScriptedReply { events, end: Some(end), silence, cancel: Arc::default() })
+    }
+}
+
+impl Resumable for ScriptedModel {
+    type State = Vec<u8>;
+
+    fn state_fingerprint(&self) -> [u8; 32] {
+        self.facts.fingerprint
+    }
+
+    fn save(&self, prompt: &[Token], most: u64) -> Result<Option<Vec<u8>>, Told> {
+        let cache = &mut self.shared.lock().expect("no test thread panics with the lock").cache;
+        let held = cache.iter().zip(prompt).take_while(|(a, b)| a == b).count();
+        cache.truncate(held);
+        let state: Vec<u8> = cache.iter().flat_map(|token| token.0.to_le_bytes()).collect();
+        Ok(Some(state).filter(|state| !state.is_empty() && state.len() as u64 <= most))
+    }
+
+    fn restore(&self, state: &[u8]) -> Result<u32, Told> {
+        let tokens = state.chunks_exact(4).map(|id| id.try_into().expect("chunks of four"));
+        let cache: Vec<_> = tokens.map(|id| Token(i32::from_le_bytes(id))).collect();
+        let held = cache.len() as u32;
+        self.shared.lock().expect("no test thread panics with the lock").cache = cache;
+        Ok(held)
     }
 }
 
@@ -195,7 +237,28 @@ impl ChatModel for ScriptedModel {
 pub struct ScriptedReply {
     events: VecDeque<Event<[u8; 1]>>,
     end: Option<End>,
+    silence: Arc<Silence>,
     cancel: Arc<Cancel>,
+}
+
+/// When a model says nothing any more.
+struct Silence {
+    events_left: AtomicUsize,
+    begun: Mutex<Option<Sender<()>>>,
+}
+
+impl Silence {
+    /// Whether it is there, one event later.
+    fn has_begun(&self) -> bool {
+        let left = |left: usize| left.checked_sub(1);
+        let events_left = &self.events_left;
+        let begun = events_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, left).is_err();
+        if begun && let Some(begins) = &*self.begun.lock().expect("no panics with the lock") {
+            // Nobody need listen.
+            let _ = begins.try_send(());
+        }
+        begun
+    }
 }
 
 #[derive(Default)]
@@ -217,6 +280,9 @@ impl Reply for ScriptedReply {
     type Error = Told;
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Event<[u8; 1]>, Told>>> {
+        if self.silence.has_begun() {
+            return Poll::Pending;
+        }
         if let Some(event) = self.events.pop_front() {
             return Poll::Ready(Some(Ok(event)));
         }

@@ -40,6 +40,8 @@ pub enum Kept {
     New(FactId),
     /// This fact says it already.
     Known(FactId),
+    /// This fact was kept from the same turn, which was read in part.
+    Already(FactId),
     /// So many facts are no more.
     Ended(usize),
 }
@@ -84,13 +86,21 @@ impl Told<'_> {
             .filter(same)
             .find(|fact| words(fact.object.as_deref().unwrap_or(&fact.text)) >= words(object));
         if let Some(fact) = said {
-            return Ok(Kept::Known(fact.id));
+            return self.known(store, fact);
         }
         let added = store.add_fact(&self.fact(object, sure), self.accepted)?;
-        Ok(match added.outcome {
-            Outcome::Restated => Kept::Known(added.id),
-            _ => Kept::New(added.id),
-        })
+        match store.fact(added.id)?.filter(|_| added.outcome == Outcome::Restated) {
+            Some(fact) => self.known(store, &fact),
+            None => Ok(Kept::New(added.id)),
+        }
+    }
+
+    /// Whether a fact that says it was said before or in this very turn, which was read in part.
+    fn known(&self, store: &Store, fact: &Fact) -> Result<Kept, KeepError> {
+        let session = fact.session.map(|number| store.session_of_number(number)).transpose()?;
+        let here = session.flatten().as_ref() == Some(self.session);
+        let same = here && fact.turn == Some(self.turn);
+        Ok(if same { Kept::Already(fact.id) } else { Kept::Known(fact.id) })
     }
 
     /// Ends what the statement denies; how many facts.

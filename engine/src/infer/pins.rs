@@ -19,7 +19,7 @@ pub const MAX_PINNED: usize = 18;
 pub fn pin(store: &Store, kept: &[Kept]) -> Result<(), KeepError> {
     for kept in kept {
         let (id, again) = match kept {
-            Kept::New(id) => (*id, false),
+            Kept::New(id) | Kept::Already(id) => (*id, false),
             Kept::Known(id) => (*id, true),
             Kept::Ended(_) => continue,
         };

@@ -152,7 +152,7 @@ pub struct Erasure {
     pub bytes: u64,
     /// Summaries, those of such sessions included.
     pub summaries: u64,
-    /// States of sessions, all there were.
+    /// States of sessions, all there were that may have words.
     pub states: u64,
     /// Traces, all there were.
     pub traces: u64,
@@ -163,8 +163,9 @@ impl Store {
     ///
     /// With a turn go its reply, its receipt, who spoke, the facts that were said in it, and its
     /// session's title where that repeats it, and the summaries that cover it; with a session all of its
-    /// turns and its name. With anything go all states and traces, which may quote it: they are made
-    /// anew, or not needed. With a fact go
+    /// turns and its name. With anything go all traces and all states but
+    /// [`StateKind::Gate`](crate::StateKind::Gate), which may quote it: they are made anew, or not
+    /// needed. With a fact go
     /// the facts derived from it, its links and how often it was of use, and whom it is about where
     /// nothing else is said about them.
     ///

@@ -18,7 +18,7 @@ use crate::record::{ReplyRecord, SessionRecord, TurnRecord};
 use crate::summaries::SummaryId;
 use crate::summaries::forget::going;
 use crate::summaries::read::for_each;
-use crate::summaries::table::{STATES, TRACES};
+use crate::summaries::table::{STATES, TRACES, is_wordless};
 use crate::table::{
     RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key,
 };
@@ -251,11 +251,14 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// All states and traces: each may quote what goes.
+    /// All traces and states with words: each may quote what goes.
     fn list_states(&mut self) -> Result<(), Stop> {
         if let Some(states) = open(self.transaction, STATES)? {
             for entry in states.iter()? {
                 let (key, bytes) = entry?;
+                if is_wordless(key.value()) {
+                    continue;
+                }
                 let id = state_name(key.value(), |session| self.name(session));
                 self.item(ForgottenKind::State, id, bytes.value().len());
             }

@@ -6,7 +6,9 @@ use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata as _, WriteTran
 
 use super::read::for_each;
 use super::record::{HeadRecord, SummaryRecord};
-use super::table::{HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, summary_key};
+use super::table::{
+    HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, is_wordless, summary_key,
+};
 use super::write::frontier;
 use crate::error::{Fault, unless_damaged};
 use crate::forget::table::FORGOTTEN;
@@ -103,14 +105,14 @@ fn orphan(
     Ok(next)
 }
 
-/// Removes all states and traces; how many there were.
+/// Removes all traces, and all states but those that have no words; how many.
 pub(crate) fn wipe(transaction: &WriteTransaction) -> Result<(u64, u64), Fault> {
     let mut states = transaction.open_table(STATES)?;
     let mut traces = transaction.open_table(TRACES)?;
-    let counts = (states.len()?, traces.len()?);
-    states.retain(|_, _| false)?;
+    let (all, gone) = (states.len()?, traces.len()?);
+    states.retain(|key, _| is_wordless(key))?;
     traces.retain(|_, _| false)?;
-    Ok(counts)
+    Ok((all.saturating_sub(states.len()?), gone))
 }
 
 /// How many summaries a session has.

@@ -100,7 +100,7 @@ impl Store {
     }
 
     /// What the engine keeps of a session, as it was set last; `None` where there is none, and
-    /// after a forget, which removes all.
+    /// after a forget, which removes all but [`StateKind::Gate`].
     ///
     /// # Errors
     /// [`ReadError`].

@@ -40,6 +40,11 @@ pub(crate) fn state_key_of(session: u64, kind: u8) -> StateKey {
     [a, b, c, d, e, f, g, h, kind]
 }
 
+/// Whether a state has numbers alone, so that it can't quote what is forgotten.
+pub(crate) fn is_wordless(key: &StateKey) -> bool {
+    state_parts(key).1 == StateKind::Gate.to_byte()
+}
+
 /// The session's number and the kind's byte in a state's key.
 pub(crate) fn state_parts(key: &StateKey) -> (u64, u8) {
     let [a, b, c, d, e, f, g, h, kind] = *key;

@@ -112,7 +112,8 @@ pub enum StateKind {
     Context,
     /// What was inferred for the next turn.
     Carry,
-    /// What decides which companions run.
+    /// What decides which companions run, and how far they came: numbers alone, no word of what was
+    /// said. A forget leaves it.
     Gate,
     /// Idle work that was begun.
     Work,

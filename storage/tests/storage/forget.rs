@@ -64,7 +64,7 @@ fn a_pattern_takes_all_that_has_it_and_all_that_rests_on_that() {
         "kitchen/s3",
         "kitchen/context",
         "kitchen/work",
-        "letters/gate",
+        "letters/carry",
         "kitchen/2/trace",
     ];
     assert_eq!(ids(&items), expected);
@@ -239,7 +239,7 @@ fn a_session_goes_with_its_name_and_the_facts_that_were_said_in_it() {
         "kitchen/s3",
         "kitchen/context",
         "kitchen/work",
-        "letters/gate",
+        "letters/carry",
         "kitchen/2/trace",
     ];
     assert_eq!(ids(&items), expected);

@@ -154,7 +154,7 @@ pub(crate) fn tell(store: &Store) {
     };
     let turns = [letter("The bees are well.", "1:1"), letter("xylophone-7731, still?", "1:2")];
     store.import_turns(&turns).unwrap();
-    store.set_state(&letters, StateKind::Gate, b"calm").unwrap();
+    store.set_state(&letters, StateKind::Carry, b"calm").unwrap();
     store.fold().unwrap();
     store.accept(&kitchen, "Is xylophone-7731 safe?", AT).unwrap();
     store.accept(&kitchen, "Good night.", AT).unwrap();
@@ -198,7 +198,7 @@ pub(crate) fn read(store: &Store) -> Vec<String> {
         let summaries = store.summaries(&info.id).unwrap();
         lines.extend(summaries.iter().map(|summary| format!("{summary:?}")));
         lines.push(format!("up to {}", store.frontier(&info.id).unwrap()));
-        for kind in [StateKind::Context, StateKind::Gate, StateKind::Work] {
+        for kind in [StateKind::Context, StateKind::Carry, StateKind::Work] {
             lines.push(format!("{:?}", store.state(&info.id, kind).unwrap()));
         }
         let trace = |turn| store.trace(&info.id, turn).unwrap();

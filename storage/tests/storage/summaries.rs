@@ -256,6 +256,7 @@ fn what_covers_a_forgotten_turn_goes_and_what_it_leaves_can_be_summed_up_again()
     let attic: SessionId = "attic".parse().unwrap();
     store.accept(&attic, "Something else.", at(0)).unwrap();
     store.set_state(&attic, StateKind::Gate, b"x").unwrap();
+    store.set_state(&attic, StateKind::Carry, b"y").unwrap();
     say(&store, 8, true);
     answer(&store, 8, b"trace");
     let ids = compact(&store, &[leaf(1, 2), leaf(3, 4), leaf(5, 6), leaf(7, 7)]).unwrap();
@@ -269,7 +270,9 @@ fn what_covers_a_forgotten_turn_goes_and_what_it_leaves_can_be_summed_up_again()
     let parent = Some(pairs[1]);
     assert_eq!(left, [(1, None), (3, parent), (6, None), (4, parent)]);
     assert_eq!(store.frontier(&session()).unwrap(), 3);
-    assert_eq!(store.state(&attic, StateKind::Gate).unwrap(), None);
+    assert_eq!(store.state(&attic, StateKind::Carry).unwrap(), None);
+    let gate = store.state(&attic, StateKind::Gate).unwrap();
+    assert_eq!(gate.as_deref(), Some(&b"x"[..]), "it has no words");
     assert_eq!(store.trace(&session(), 8).unwrap(), None);
     let erasure = store.erasures().unwrap()[0];
     assert_eq!((erasure.summaries, erasure.states, erasure.traces), (3, 1, 1));

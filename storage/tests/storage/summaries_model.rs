@@ -311,7 +311,7 @@ pub(crate) fn apply(store: &Store, model: &mut Model, op: &Op) {
             assert!(store.forget(&selection, AT, false).unwrap().unfinished.is_none());
             found.forget(turn);
             for session in model.sessions.values_mut() {
-                session.states.clear();
+                session.states.retain(|kind, _| *kind == StateKind::Gate);
                 session.turns.iter_mut().for_each(|turn| turn.trace = None);
             }
         }

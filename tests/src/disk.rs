@@ -1,0 +1,84 @@
+//! All files of a namespace in memory, on one device that loses power or fills up when told to.
+
+use std::sync::Arc;
+
+use garret_hal::media::{Cut, Faults, FaultyMedium, Recording};
+use garret_storage::{Part, Store};
+
+/// See the module. A clone is another handle on the same device.
+#[derive(Clone, Debug)]
+pub struct Disk(Vec<FaultyMedium>);
+
+impl Disk {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::of(vec![Vec::new(); Part::ALL.len()])
+    }
+
+    /// One that durably holds these files, in the order of [`Part::ALL`].
+    ///
+    /// # Panics
+    /// When there are none.
+    pub fn of(images: Vec<Vec<u8>>) -> Self {
+        let mut images = images.into_iter();
+        let first = images.next().expect("a namespace has files");
+        let mut media = vec![FaultyMedium::with_image(first, Faults::default())];
+        media.extend(images.map(|image| media[0].beside(image)).collect::<Vec<_>>());
+        Self(media)
+    }
+
+    /// What may be there after the power went at `cut` of `recording`.
+    pub fn after(recording: &Recording, cut: Cut, seed: u64) -> Self {
+        Self::of(recording.images_after_cut(cut, seed))
+    }
+
+    /// The namespace.
+    ///
+    /// # Panics
+    /// When it can't be opened.
+    pub fn open(&self) -> Arc<Store> {
+        let disk = self.clone();
+        let open = move |part| Ok(Box::new(disk.part(part).clone()) as Box<_>);
+        Arc::new(Store::on_media("home", open).expect("the store opens"))
+    }
+
+    /// One of its files.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    pub fn part(&self, part: Part) -> &FaultyMedium {
+        let place = Part::ALL.iter().position(|other| *other == part);
+        &self.0[place.expect("every part has a place")]
+    }
+
+    /// All files as the running program sees them, in the order of [`Part::ALL`].
+    pub fn images(&self) -> Vec<Vec<u8>> {
+        self.0.iter().map(FaultyMedium::image).collect()
+    }
+
+    /// Bytes of all files.
+    pub fn used(&self) -> u64 {
+        self.images().iter().map(|image| image.len() as u64).sum()
+    }
+
+    /// Operations of the device so far.
+    pub fn ops(&self) -> usize {
+        usize::try_from(self.0[0].ops()).expect("memory holds them")
+    }
+
+    /// All that happened to the device.
+    pub fn recording(&self) -> Recording {
+        self.0[0].recording()
+    }
+
+    /// Replaces the faults of the device.
+    pub fn set_faults(&self, faults: Faults) {
+        self.0[0].set_faults(faults);
+    }
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,13 @@
+//! What can go wrong around a conversation: power, room, companions, the user's haste, changes of
+//! everything between two runs. On a scripted model and real files in memory.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail as tests do"
+)]
+
+mod hurried;
+mod power;
+mod talk;
