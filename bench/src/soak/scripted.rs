@@ -68,7 +68,7 @@ impl ChatModel for Scripted {
     type Error = Overflow;
 
     fn facts(&self) -> ModelFacts {
-        ModelFacts { n_ctx: self.n_ctx, fingerprint: [7; 32] }
+        ModelFacts { n_ctx: self.n_ctx, fingerprint: [7; 32], parameters: None }
     }
 
     fn start(&self, request: Request<'_>) -> Result<Said, Overflow> {
