@@ -34,6 +34,9 @@ pub(crate) struct Options {
     /// Calls, of both kinds together
     #[arg(long, default_value_t = 300)]
     calls: usize,
+    /// Make no more calls after these many minutes
+    #[arg(long, value_name = "MINUTES")]
+    minutes: Option<u64>,
     /// Ask for all lines instead of the core ones
     #[arg(long)]
     extended: bool,
@@ -55,7 +58,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let told = statements(&dialogues);
     let size = if options.extended { Size::Extended } else { Size::Core };
     let (mut readings, mut copies) = (Readings::default(), Copies::default());
+    let began = Instant::now();
+    let late = || options.minutes.is_some_and(|most| began.elapsed().as_secs() >= 60 * most);
     for call in 0..options.calls {
+        if late() {
+            break;
+        }
         let nth = call / 2;
         match told.get(nth % told.len().max(1)) {
             Some((dialogue, text, statement)) if call % 2 == 1 => {
