@@ -60,7 +60,7 @@ pub use idle::Idled;
 pub use resume::PendingSnapshot;
 pub use rounds::WORDS;
 pub use slot::{Context, PERSONA};
-pub use turn::{Outcome, TurnError};
+pub use turn::{Outcome, Timing, TurnError};
 
 /// What an agent is built from.
 pub struct Parts<M, E> {

@@ -33,6 +33,15 @@ pub fn of_file(path: &Path, data: &Path) -> io::Result<[u8; 32]> {
     Ok(sha256)
 }
 
+/// File names of the models that were opened with `data`, by their SHA-256.
+pub fn known(data: &Path) -> Vec<([u8; 32], String)> {
+    let named = load(&data.join(FILE)).into_iter().filter_map(|(path, entry)| {
+        let name = Path::new(&path).file_name()?.to_string_lossy().into_owned();
+        Some((entry.sha256, name))
+    });
+    named.collect()
+}
+
 type Known = BTreeMap<String, Entry>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,14 +1,21 @@
-//! What the model saw in a turn beside what was said: stored with the reply, shown by an export.
+//! What the model saw in a turn beside what was said: stored with the reply, shown by an
+//! [export](crate::export).
 //!
 //! The whole prompt of a turn is its system message, the turns from [`Trace::history_from`] on as they
 //! are stored, [`Trace::volatile`], and the user's words; then whatever was looked up on the way.
+//! [`Trace::shape`] says how these texts were put together, so that the prompt can be told byte for
+//! byte without the model.
 //!
 //! Limits: after a forget nothing is known any more of the turns before it, since a trace may quote
-//! what was forgotten.
+//! what was forgotten. Traces of the version before have no shape.
+
+mod frames;
 
 use garret_core::id::{SessionId, TurnSeq};
 use garret_storage::{ReadError, Store};
 use serde::{Deserialize, Serialize};
+
+pub use frames::{Frames, Piece, Run, Shows, Stretch};
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +28,8 @@ pub struct Trace {
     pub volatile: String,
     /// What was looked up in the middle of the reply.
     pub rounds: Vec<Exchange>,
+    /// How it was put together; `None` where that wasn't kept.
+    pub shape: Option<Shape>,
 }
 
 /// The system message of a turn. It seldom changes, so it is stored once.
@@ -35,10 +44,62 @@ pub enum System {
 /// Something that was looked up in the middle of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// What the model wrote before.
+    /// What the model wrote before, tag and all.
     pub said: String,
     /// The message with the result.
     pub result: String,
+}
+
+/// How the texts of a prompt were put together, and what became of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// Bytes of the system message that are instructions; the rest is tracked of the conversation.
+    pub instructions: usize,
+    /// Bytes of each part of [`Trace::volatile`], in the order of the receipt's blocks.
+    pub volatile: Vec<usize>,
+    /// Messages that were shown shortened.
+    pub cuts: Vec<Cut>,
+    /// What the template wrote around the texts.
+    pub frames: Frames,
+    /// What the template wrote around each result of [`Trace::rounds`].
+    pub rounds: Vec<Around>,
+    /// What the model wrote after the last result, where that isn't what was shown of it.
+    pub wrote: Option<String>,
+    /// From the message to the first token of the reply, in microseconds; `None` when none came.
+    pub first_us: Option<u64>,
+    /// From the message to the end of the reply, in microseconds.
+    pub total_us: u64,
+}
+
+/// A message that was shown as head and tail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cut {
+    /// The turn whose message it is.
+    pub turn: TurnSeq,
+    /// Bytes from the front.
+    pub head: usize,
+    /// Bytes from the back.
+    pub tail: usize,
+}
+
+/// What stands around a text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Around {
+    /// Before it.
+    pub before: Vec<u8>,
+    /// After it.
+    pub after: Vec<u8>,
+}
+
+impl Around {
+    /// What stands around `text` in `whole`; all of it before, if the text isn't there.
+    pub fn of(text: &str, whole: &[u8]) -> Self {
+        let text = text.as_bytes();
+        let at = frames::find(whole, text);
+        let (before, after) = whole.split_at(at.unwrap_or(whole.len()));
+        let after = after.strip_prefix(text).unwrap_or(after);
+        Self { before: before.to_vec(), after: after.to_vec() }
+    }
 }
 
 impl Trace {
@@ -50,10 +111,14 @@ impl Trace {
         postcard::to_extend(self, vec![VERSION])
     }
 
-    /// Reads a record; `None` when it is of another version or damaged.
+    /// Reads a record; `None` when it is of a version that isn't known, or damaged.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (version, body) = bytes.split_first()?;
-        (*version == VERSION).then(|| postcard::from_bytes(body).ok()).flatten()
+        match *version {
+            VERSION => postcard::from_bytes(body).ok(),
+            1 => postcard::from_bytes(&[body, NO_SHAPE].concat()).ok(),
+            _ => None,
+        }
     }
 
     /// The trace of a turn; `None` where there is none.
@@ -88,25 +153,59 @@ impl Trace {
 }
 
 /// Version of the record.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+
+/// No shape, as version 1 ends.
+const NO_SHAPE: &[u8] = &[0];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_trace_comes_back_and_a_damaged_one_is_none() {
+    fn trace() -> Trace {
         let exchange = Exchange { said: "Let me see.".into(), result: "[Result]".into() };
-        let trace = Trace {
+        Trace {
             system: System::AsIn(3),
             history_from: Some(4),
             volatile: "[Now: never]".into(),
             rounds: vec![exchange],
+            shape: None,
+        }
+    }
+
+    #[test]
+    fn a_trace_comes_back_and_a_damaged_one_is_none() {
+        let shape = Shape {
+            instructions: 7,
+            volatile: vec![13],
+            cuts: vec![Cut { turn: 4, head: 100, tail: 50 }],
+            frames: Frames::of(b"<u>hello<a>", &[8], &["hello"]),
+            rounds: vec![Around::of("[Result]", b"</a><u>[Result]</u><a>")],
+            wrote: Some("Well <<garret-x>>".into()),
+            first_us: Some(20),
+            total_us: 30,
         };
+        let trace = Trace { shape: Some(shape), ..trace() };
         let bytes = trace.to_bytes().unwrap();
         assert_eq!(Trace::from_bytes(&bytes), Some(trace));
         for end in 0..bytes.len() {
             assert_eq!(Trace::from_bytes(&bytes[..end]), None, "cut at {end}");
         }
+    }
+
+    #[test]
+    fn a_trace_of_the_version_before_has_no_shape() {
+        let bytes = trace().to_bytes().unwrap();
+        let old = [&[1], &bytes[1..bytes.len() - NO_SHAPE.len()]].concat();
+        assert_eq!(Trace::from_bytes(&old), Some(trace()));
+        assert_eq!(Trace::from_bytes(&[&[VERSION + 1], &bytes[1..]].concat()), None);
+    }
+
+    #[test]
+    fn what_stands_around_a_text_is_all_the_rest() {
+        let around = Around::of("b", b"<abc>");
+        assert_eq!((&*around.before, &*around.after), (&b"<a"[..], &b"c>"[..]));
+        let missing = Around::of("x", b"<abc>");
+        assert_eq!((&*missing.before, &*missing.after), (&b"<abc>"[..], &b""[..]));
     }
 }

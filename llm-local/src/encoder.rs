@@ -240,6 +240,10 @@ impl<V: Vocabulary> PromptEncoder for Encoder<V> {
         }
         Ok(count)
     }
+
+    fn spell(&self, token: Token, out: &mut dyn FnMut(&[u8])) {
+        out(&self.vocab.spelling(token));
+    }
 }
 
 /// What stops the filling of a buffer.

@@ -32,6 +32,10 @@ pub trait Vocabulary {
     fn splits_by(&self) -> Option<String> {
         None
     }
+
+    /// The bytes that `token` stands for, perhaps part of a character, a special one as templates
+    /// spell it; empty for an id that there isn't.
+    fn spelling(&self, token: Token) -> Vec<u8>;
 }
 
 /// A text is longer than the tokenizer takes.
@@ -187,6 +191,10 @@ impl Vocabulary for Model {
     fn splits_by(&self) -> Option<String> {
         self.llama().splits_by()
     }
+
+    fn spelling(&self, token: Token) -> Vec<u8> {
+        self.llama().spelling(token)
+    }
 }
 
 impl Vocabulary for LlamaModel {
@@ -238,6 +246,13 @@ impl Vocabulary for LlamaModel {
     fn splits_by(&self) -> Option<String> {
         let splits = self.vocab().vocab_type() == VocabType::BPE;
         splits.then(|| self.meta_val_str("tokenizer.ggml.pre").ok()).flatten()
+    }
+
+    fn spelling(&self, token: Token) -> Vec<u8> {
+        if !(0..self.n_vocab()).contains(&token.0) {
+            return Vec::new();
+        }
+        self.vocab().token_to_piece(LlamaToken(token.0), true, None)
     }
 }
 

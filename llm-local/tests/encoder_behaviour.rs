@@ -60,6 +60,10 @@ impl Vocabulary for Bytes {
         }
         Ok(())
     }
+
+    fn spelling(&self, token: Token) -> Vec<u8> {
+        u8::try_from(token.0).into_iter().collect()
+    }
 }
 
 fn family(name: &str) -> &'static Family {

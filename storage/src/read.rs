@@ -69,7 +69,20 @@ impl Store {
         from: TurnSeq,
         f: impl FnOnce(&[TurnView<'_>]) -> R,
     ) -> Result<R, ReadError> {
-        let rows = self.rows(session, from)?;
+        self.with_turns_in(session, from..=TurnSeq::MAX, f)
+    }
+
+    /// The same for the turns with numbers in `range` alone: no page of another one is read.
+    ///
+    /// # Errors
+    /// [`ReadError::UnknownSession`] and others; `f` isn't called then.
+    pub fn with_turns_in<R>(
+        &self,
+        session: &SessionId,
+        range: RangeInclusive<TurnSeq>,
+        f: impl FnOnce(&[TurnView<'_>]) -> R,
+    ) -> Result<R, ReadError> {
+        let rows = self.rows(session, range)?;
         let (views, damaged) = contain(|| rows.views())?;
         for DamagedTurn { seq, what, .. } in damaged {
             tracing::warn!(%session, turn = seq, what, "a turn can't be read; the others go on");
@@ -82,13 +95,25 @@ impl Store {
     /// # Errors
     /// [`ReadError::UnknownSession`] and others.
     pub fn damaged_turns(&self, session: &SessionId) -> Result<Vec<DamagedTurn>, ReadError> {
-        let rows = self.rows(session, 1)?;
+        self.damaged_turns_in(session, 1..=TurnSeq::MAX)
+    }
+
+    /// The same for the turns with numbers in `range` alone.
+    ///
+    /// # Errors
+    /// [`ReadError::UnknownSession`] and others.
+    pub fn damaged_turns_in(
+        &self,
+        session: &SessionId,
+        range: RangeInclusive<TurnSeq>,
+    ) -> Result<Vec<DamagedTurn>, ReadError> {
+        let rows = self.rows(session, range)?;
         Ok(contain(|| rows.views().map(|(_, damaged)| damaged))?)
     }
 
-    fn rows(&self, session: &SessionId, from: TurnSeq) -> Result<Rows, ReadError> {
+    fn rows(&self, session: &SessionId, range: RangeInclusive<TurnSeq>) -> Result<Rows, ReadError> {
         self.reading(|open| match find(open, session)? {
-            Some(record) => Ok(Ok(Rows::load(open, &record, from)?)),
+            Some(record) => Ok(Ok(Rows::load(open, &record, range)?)),
             None => Ok(Err(ReadError::UnknownSession { session: session.clone() })),
         })
     }
@@ -156,15 +181,19 @@ struct Rows {
 }
 
 impl Rows {
-    fn load(open: &Open, record: &SessionRecord, from: TurnSeq) -> Result<Self, Fault> {
-        let from = from.max(1);
+    fn load(
+        open: &Open,
+        record: &SessionRecord,
+        range: RangeInclusive<TurnSeq>,
+    ) -> Result<Self, Fault> {
+        let (from, to) = ((*range.start()).max(1), *range.end());
         let transaction = open.database.begin_read()?;
         Ok(Self {
             session: record.number,
-            seqs: from..=record.turns,
-            turns: rows(&transaction.open_table(TURNS)?, record, from)?,
-            replies: rows(&transaction.open_table(REPLIES)?, record, from)?,
-            speakers: rows(&transaction.open_table(SPEAKERS)?, record, from)?,
+            seqs: from..=record.turns.min(to),
+            turns: rows(&transaction.open_table(TURNS)?, record, from, to)?,
+            replies: rows(&transaction.open_table(REPLIES)?, record, from, to)?,
+            speakers: rows(&transaction.open_table(SPEAKERS)?, record, from, to)?,
             forgotten: forget::turns(&transaction, record.number, from)?,
         })
     }
@@ -235,13 +264,14 @@ fn damage<T>(read: Result<T, Fault>) -> Result<Result<T, &'static str>, Fault> {
     }
 }
 
-/// The rows of a session from turn `from` on.
+/// The rows of a session from turn `from` to turn `to`.
 fn rows(
     table: &Table,
     record: &SessionRecord,
     from: TurnSeq,
+    to: TurnSeq,
 ) -> Result<Vec<(TurnSeq, Guard)>, Fault> {
-    let (first, last) = (turn_key(record.number, from), turn_key(record.number, u64::MAX));
+    let (first, last) = (turn_key(record.number, from), turn_key(record.number, from.max(to)));
     let range = table.range_owned::<&TurnKey>(&first..=&last)?;
     range
         .map(|entry| {

@@ -51,6 +51,23 @@ impl PromptEncoder for ByteEncoder {
     ) -> Result<usize, EncodeError<Infallible>> {
         Ok(content.len())
     }
+
+    fn spell(&self, token: Token, out: &mut dyn FnMut(&[u8])) {
+        match u8::try_from(token.0) {
+            Ok(byte) => out(&[byte]),
+            Err(_) if token == END => out(b"</>\n"),
+            Err(_) => out(format!("<{}>", name(token)).as_bytes()),
+        }
+    }
+}
+
+/// A prompt as the text that its tokens spell.
+pub fn spelled(prompt: &[Token]) -> String {
+    let mut bytes = Vec::new();
+    for token in prompt {
+        ByteEncoder.spell(*token, &mut |piece| bytes.extend_from_slice(piece));
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The messages of a prompt that [`ByteEncoder`] made: role name and text.

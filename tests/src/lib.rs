@@ -13,6 +13,7 @@ pub mod dialogues;
 pub mod disk;
 pub mod models;
 pub mod program;
+pub mod recorder;
 pub mod scripted;
 pub mod talk;
 pub mod terminal;

@@ -157,6 +157,169 @@ pub struct Listed {
     pub updated: String,
 }
 
+/// What `garret session export --format json` writes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Exported {
+    format: String,
+    version: u32,
+    /// Name of the conversation.
+    pub session: String,
+    title: String,
+    created: Option<String>,
+    exported: Option<String>,
+    /// Its turns.
+    pub turns: Vec<ExportedTurn>,
+}
+
+/// A turn with all that the model saw in it.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedTurn {
+    pub turn: u64,
+    pub state: String,
+    pub accepted: Option<String>,
+    pub clock: Option<String>,
+    pub speaker: Option<String>,
+    pub user: Option<String>,
+    pub reply: Option<ExportedReply>,
+    pub prompt: Option<ExportedPrompt>,
+    pub no_prompt: Option<String>,
+    pub rounds: Vec<ExportedRound>,
+    pub wrote: Option<String>,
+    pub receipt: Option<ExportedReceipt>,
+    pub companions: Option<ExportedCompanions>,
+    pub facts: Vec<ExportedFact>,
+    pub summaries: Vec<ExportedSummary>,
+}
+
+/// A part of [`ExportedTurn`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedReply {
+    pub text: String,
+    pub finish: String,
+    pub finished: Option<String>,
+    pub model: ExportedModel,
+    pub first_token_ms: Option<f64>,
+    pub total_ms: Option<f64>,
+}
+
+/// A part of [`ExportedTurn`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedModel {
+    pub sha256: String,
+    pub file: Option<String>,
+}
+
+/// A part of [`ExportedTurn`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedPrompt {
+    pub exact: bool,
+    pub segments: Vec<ExportedSegment>,
+}
+
+/// A part of [`ExportedTurn`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedSegment {
+    pub block: String,
+    pub by: String,
+    pub turn: Option<u64>,
+    pub text: String,
+}
+
+/// A part of [`ExportedTurn`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedRound {
+    pub call: String,
+    pub wrote: String,
+    pub segments: Vec<ExportedSegment>,
+    pub tokens: Option<u64>,
+    pub shortened: Option<bool>,
+    pub reused_tokens: Option<u64>,
+    pub prefilled_tokens: Option<u64>,
+}
+
+/// A part of [`ExportedTurn`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedReceipt {
+    pub n_ctx: u64,
+    pub prompt_tokens: u64,
+    pub reused_tokens: u64,
+    pub prefilled_tokens: u64,
+    pub reply_tokens: u64,
+    pub reply_reserve: u64,
+    pub blocks: Vec<Block>,
+    pub omitted: Vec<Omitted>,
+    pub memory: Vec<String>,
+    pub companion_reserve: u64,
+    pub history_from: Option<u64>,
+    pub made_at: Option<u64>,
+}
+
+/// A part of [`ExportedTurn`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedCompanions {
+    pub due: Vec<String>,
+    pub noticed: Vec<String>,
+    pub asked: Vec<String>,
+}
+
+/// A part of [`ExportedTurn`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedFact {
+    pub id: String,
+    pub text: String,
+    pub source: String,
+    pub quote: Option<String>,
+    pub inferred: bool,
+    pub recorded: Option<String>,
+}
+
+/// A part of [`ExportedTurn`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::export` documents every field")]
+pub struct ExportedSummary {
+    pub id: String,
+    pub depth: u8,
+    pub from: u64,
+    pub to: u64,
+    pub text: String,
+    pub tokens: u64,
+    pub method: String,
+    pub model: ExportedModel,
+    pub made: Option<String>,
+}
+
+impl Exported {
+    /// Reads an export.
+    ///
+    /// # Panics
+    /// When it isn't exactly one.
+    pub fn read(text: &str) -> Self {
+        let exported: Self = object(text);
+        assert_eq!((exported.format.as_str(), exported.version), ("garret-session", 1));
+        exported
+    }
+}
+
 impl Answer {
     /// Reads one line and adds its receipt up.
     ///

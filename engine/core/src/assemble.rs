@@ -190,6 +190,21 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
     Ok(Slot { tokens: first(tokens, account.total), receipt })
 }
 
+/// The messages of a prompt that shows `history`, which is all or the end of that of `input`, in
+/// order: [`assemble`] encodes these.
+pub fn messages<'a>(
+    input: &Input<'a>,
+    history: &'a [Turn<'a>],
+) -> impl Iterator<Item = Message<'a>> + use<'a> {
+    let message = Message::new(Role::User, input.message.content_after(input.volatile.text));
+    system_message(input).into_iter().chain(history.iter().flat_map(pair)).chain([message])
+}
+
+fn system_message<'a>(input: &Input<'a>) -> Option<Message<'a>> {
+    let system = Content::from_parts([input.system.text, input.tracked.text, "", ""]);
+    (!system.is_empty()).then(|| Message::new(Role::System, system))
+}
+
 /// The run of a conversation in which every message has its reply and nothing more is asked: what
 /// the next prompt begins with, if `history` begins as it will then. `scratch` is as large as for
 /// [`assemble`], or larger.
@@ -323,12 +338,8 @@ impl<'a> Draft<'_, 'a> {
         input: &Input<'a>,
         history: &'a [Turn<'a>],
     ) -> Result<Account, EncodeError<E::Error>> {
-        let system = Content::from_parts([input.system.text, input.tracked.text, "", ""]);
-        let system = (!system.is_empty()).then(|| Message::new(Role::System, system));
-        let message = Message::new(Role::User, input.message.content_after(input.volatile.text));
-        let all = system.into_iter().chain(history.iter().flat_map(pair)).chain([message]);
         let mut count = 0_usize;
-        for (slot, message) in self.messages.iter_mut().zip(all) {
+        for (slot, message) in self.messages.iter_mut().zip(messages(input, history)) {
             *slot = message;
             count = count.saturating_add(1);
         }
@@ -339,7 +350,7 @@ impl<'a> Draft<'_, 'a> {
             let last = messages.checked_sub(1).and_then(|i| self.ends.get(i)).copied();
             last.unwrap_or(0)
         };
-        let system = end_of(usize::from(system.is_some()));
+        let system = end_of(usize::from(system_message(input).is_some()));
         let before_message = end_of(count.saturating_sub(1));
         Ok(Account {
             system,

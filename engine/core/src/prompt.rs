@@ -1,6 +1,6 @@
 //! Messages of a prompt, and the port that turns them into exactly the tokens a model decodes.
 
-use crate::token::{TokenBuf, TokenBytes};
+use crate::token::{Token, TokenBuf, TokenBytes};
 
 /// Who speaks in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -118,6 +118,11 @@ pub trait PromptEncoder {
         content: &Content<'_>,
         limit: usize,
     ) -> Result<usize, EncodeError<Self::Error>>;
+
+    /// Hands out the bytes that `token` stands for, a special token as templates spell it, perhaps in
+    /// several pieces: those of a run's tokens, one after another, are the prompt as a text. Nothing
+    /// for an id that there isn't.
+    fn spell(&self, token: Token, out: &mut dyn FnMut(&[u8]));
 }
 
 /// Why [`PromptEncoder`] gave no run.

@@ -46,4 +46,11 @@ impl PromptEncoder for ByteEncoder {
     ) -> Result<usize, EncodeError<Infallible>> {
         Ok(content.len())
     }
+
+    fn spell(&self, token: Token, out: &mut dyn FnMut(&[u8])) {
+        match u8::try_from(token.0) {
+            Ok(byte) => out(&[byte]),
+            Err(_) => out(b"<>"),
+        }
+    }
 }

@@ -6,7 +6,7 @@ use garret_core::token::Token;
 use garret_core::utf8::Utf8Stream;
 
 use crate::receipt::RoundReport;
-use crate::trace::Exchange;
+use crate::trace::{Around, Exchange};
 
 /// A reply as it grows. A character that its end cuts in two is left out of the text; the ids of
 /// its first half are kept.
@@ -22,6 +22,10 @@ pub(super) struct Draft {
     pub(super) rounds: Vec<RoundReport>,
     /// What was written and answered on the way.
     pub(super) exchanges: Vec<Exchange>,
+    /// What the template wrote around the answers.
+    pub(super) around: Vec<Around>,
+    /// When its first token came, by the monotonic clock, in microseconds.
+    pub(super) first_us: Option<u64>,
     /// Whether a tag of a tool is to end the round.
     pub(super) armed: bool,
     round: Round,
@@ -64,6 +68,8 @@ impl Draft {
             companions: Companions::default(),
             rounds: Vec::new(),
             exchanges: Vec::new(),
+            around: Vec::new(),
+            first_us: None,
             armed: false,
             round: Round::default(),
             before: false,
@@ -168,11 +174,10 @@ impl Draft {
         }
     }
 
-    /// The next round begins: what was generated is part of its prompt, and so is `result`.
-    pub(super) fn next_round(&mut self, report: RoundReport, result: &str) {
-        let raw = self.asked().map(|asked| String::from_utf8_lossy(&asked.raw));
-        let said = [self.said(), raw.as_deref().unwrap_or_default()].concat();
-        self.exchanges.push(Exchange { said, result: result.to_owned() });
+    /// The next round begins: what was generated is part of its prompt, and so is the result.
+    pub(super) fn next_round(&mut self, report: RoundReport, exchange: Exchange, around: Around) {
+        self.exchanges.push(exchange);
+        self.around.push(around);
         self.rounds.push(report);
         self.before = !self.text.is_empty();
         self.round = Round { from: self.text.len(), ..Round::default() };

@@ -17,7 +17,7 @@ use super::slot::{Context, ContextError};
 use super::turn::TurnError;
 use super::volatile::Volatile;
 use super::{Agent, LastReceipt};
-use crate::trace::{System, Trace};
+use crate::trace::{Cut, Frames, Shape, System, Trace};
 
 /// A prompt in a buffer of tokens.
 pub(super) struct Prompt {
@@ -29,6 +29,8 @@ pub(super) struct Prompt {
     /// Ids of the messages in its block of memory.
     pub(super) memory: Vec<String>,
     pub(super) beginning: Beginning,
+    /// How it was put together.
+    pub(super) shape: Shape,
 }
 
 /// Where what a prompt begins with comes from.
@@ -51,6 +53,7 @@ impl Prompt {
             history_from: self.receipt.history_from,
             volatile: self.volatile.clone(),
             rounds: Vec::new(),
+            shape: Some(self.shape.clone()),
         }
     }
 
@@ -179,7 +182,7 @@ fn compose<E: PromptEncoder>(
 where
     E::Error: 'static,
 {
-    let mut prompt = assembled(bench, input, &volatile)?;
+    let (mut prompt, mut ends) = assembled(bench, input, &volatile)?;
     // Beside memory history may have to give way; what it no longer shows may then be remembered.
     for _ in 0..2 {
         let from = prompt.receipt.history_from;
@@ -191,18 +194,61 @@ where
         volatile.remember(bench.encoder, block).map_err(describe)?;
         let input = Input { keep_from: from.or(input.keep_from), ..*input };
         match assembled(bench, &input, &volatile) {
-            Ok(with) => prompt = with,
+            Ok(with) => (prompt, ends) = with,
             Err(reason) => {
                 tracing::warn!(reason, "nothing is remembered: the block doesn't fit");
                 volatile.remember(bench.encoder, Block::default()).map_err(describe)?;
-                return assembled(bench, &input, &volatile);
+                (prompt, ends) = assembled(bench, &input, &volatile)?;
+                break;
             }
         }
         if prompt.receipt.history_from == from {
             break;
         }
     }
+    prompt.shape = shape(bench, input, &volatile, &prompt, &ends, recall.turn());
     Ok(prompt)
+}
+
+/// How the texts of a prompt, which is in the buffer of tokens and whose messages end at `ends`, were
+/// put together.
+fn shape<E: PromptEncoder>(
+    bench: &Bench<'_, E>,
+    input: &Input<'_>,
+    volatile: &Volatile,
+    prompt: &Prompt,
+    ends: &[usize],
+    turn: TurnSeq,
+) -> Shape {
+    let tokens = bench.tokens.get(..prompt.length).unwrap_or(bench.tokens);
+    let (spelled, starts) = spelled(bench.encoder, tokens);
+    let ends: Vec<_> = ends.iter().filter_map(|end| starts.get(*end).copied()).collect();
+    let shown = prompt.receipt.history_from.unwrap_or(TurnSeq::MAX);
+    let history = input.history.partition_point(|turn| turn.seq < shown);
+    let history = input.history.get(history..).unwrap_or_default();
+    let shown = assemble::Volatile { text: &prompt.volatile, parts: &[] };
+    let messages = assemble::messages(&Input { volatile: shown, ..*input }, history);
+    let texts: Vec<String> = messages.map(|message| message.content.parts().collect()).collect();
+    let cut =
+        |turn, shown: &Shown<'_>| shown.cut_bytes().map(|(head, tail)| Cut { turn, head, tail });
+    let newest = cut(turn, input.message);
+    Shape {
+        instructions: input.system.text.len(),
+        volatile: volatile.bytes(),
+        cuts: history.iter().filter_map(|turn| cut(turn.seq, turn.user)).chain(newest).collect(),
+        frames: Frames::of(&spelled, &ends, &texts),
+        ..Shape::default()
+    }
+}
+
+/// The text of a run, and where in it each of its tokens begins, and the last one ends.
+pub(super) fn spelled<E: PromptEncoder>(encoder: &E, tokens: &[Token]) -> (Vec<u8>, Vec<usize>) {
+    let (mut text, mut starts) = (Vec::new(), vec![0]);
+    for token in tokens {
+        encoder.spell(*token, &mut |bytes| text.extend_from_slice(bytes));
+        starts.push(text.len());
+    }
+    (text, starts)
 }
 
 /// Accounts for what was found and isn't in the prompt at all.
@@ -213,11 +259,12 @@ fn note_left_out(receipt: &mut Receipt, count: u64) {
     }
 }
 
+/// A prompt that has no shape yet, and where in the buffer of tokens its messages end.
 fn assembled<E: PromptEncoder>(
     bench: &mut Bench<'_, E>,
     input: &Input<'_>,
     volatile: &Volatile,
-) -> Result<Prompt, String>
+) -> Result<(Prompt, Vec<usize>), String>
 where
     E::Error: 'static,
 {
@@ -234,7 +281,8 @@ where
     let slot = assemble::assemble(budget, *encoder, &input, scratch).map_err(describe)?;
     let (length, receipt) = (slot.tokens.len(), slot.receipt);
     let (memory, beginning) = (volatile.remembered().to_vec(), Beginning::default());
-    Ok(Prompt { receipt, length, volatile: text, memory, beginning })
+    let shape = Shape::default();
+    Ok((Prompt { receipt, length, volatile: text, memory, beginning, shape }, ends))
 }
 
 fn unassembled(turn: TurnSeq, error: impl std::error::Error) -> TurnError {

@@ -47,6 +47,11 @@ impl<'a> Recall<'a> {
         Self { store, embedder, asking, room, hits: None }
     }
 
+    /// The turn of the message.
+    pub(super) const fn turn(&self) -> TurnSeq {
+        self.asking.turn
+    }
+
     /// The block beside a history that shows the turns from `from` on: the best hits among what it
     /// doesn't show, each whole, oldest first.
     pub(super) fn block<E: PromptEncoder>(

@@ -27,8 +27,10 @@ use smol::channel::Receiver;
 use super::Agent;
 use super::draft::{Asked, Draft};
 use super::promise::is_promise;
+use super::prompt::spelled;
 use crate::receipt::RoundReport;
 use crate::tools::{self, Answer, Call, Context, fence};
+use crate::trace::{Around, Exchange};
 
 /// The turn that is being answered.
 pub(super) struct Talk<'a> {
@@ -229,9 +231,17 @@ where
         let content = Content::from(text);
         report.tokens = self.parts.encoder.count(&content, length).map_or(0, tokens);
         talk.prompt.extend_from_slice(draft.generated());
+        let around = Around::of(text, &spelled(&self.parts.encoder, &suffix).0);
         talk.prompt.extend(suffix);
-        draft.next_round(report, text);
+        let said = self.written(draft);
+        draft.next_round(report, Exchange { said, result: text.to_owned() }, around);
         true
+    }
+
+    /// What the model wrote since the last prompt, tags and all.
+    pub(super) fn written(&self, draft: &Draft) -> String {
+        let (text, _) = spelled(&self.parts.encoder, draft.generated());
+        String::from_utf8_lossy(&text).into_owned()
     }
 
     /// What comes after a reply of exactly these tokens: its end, a message of `text`, and the

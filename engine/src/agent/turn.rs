@@ -18,7 +18,7 @@ use super::mind::Told;
 use super::prompt::Beginning;
 use super::rounds::Talk;
 use crate::receipt::{RoundReport, StoredReceipt};
-use crate::trace::Trace;
+use crate::trace::{Shape, Trace};
 
 /// A turn that was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +37,17 @@ pub struct Outcome {
     pub rounds: Vec<RoundReport>,
     /// Companions that the model asked for.
     pub companions: Companions,
+    /// How long it took.
+    pub timing: Timing,
+}
+
+/// How long a turn took, from the message to what the user waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timing {
+    /// To the first token of the reply, in microseconds; `None` when none came.
+    pub first_us: Option<u64>,
+    /// To the end of the reply, in microseconds.
+    pub total_us: u64,
 }
 
 /// Why a turn wasn't answered. Whatever was accepted is stored.
@@ -105,6 +116,7 @@ where
         if text.trim().is_empty() {
             return Err(TurnError::Empty);
         }
+        let begun = self.parts.clock.monotonic_us();
         let limit = self.budget.message_text() as usize;
         let message = shorten(&mut self.parts.encoder, text, limit);
         let message = message.map_err(|error| TurnError::NotShowable(error.to_string()))?;
@@ -121,18 +133,25 @@ where
             Ok(finish) => stored(*finish),
             Err(_) => StoredFinish::Failed,
         };
+        let timing = Timing {
+            first_us: draft.first_us.map(|first| first.saturating_sub(begun)),
+            total_us: self.parts.clock.monotonic_us().saturating_sub(begun),
+        };
         if run.is_ok() || draft.has_begun() {
             let used = draft.receipt.prompt_tokens.saturating_add(draft.receipt.reply_tokens);
             let fill = used as f32 / self.budget.n_ctx as f32;
             let (compact, infer) = (draft.asks(Companion::Compact), draft.asks(Companion::Infer));
             let told = Told { fill, compact, infer };
             let decision = self.judge(session, turn, text, told, &draft.memory);
+            let seen = Seen { trace: self.traced(seen.trace, &draft, timing), ..seen };
             self.keep(session, turn, &draft, seen, finish, &decision)?;
         }
         self.settled = (!volatile && !draft.strayed()).then(|| session.clone());
         let Draft { receipt, text: reply, memory, rounds, companions, .. } = draft;
         match run {
-            Ok(finish) => Ok(Outcome { turn, reply, finish, receipt, memory, rounds, companions }),
+            Ok(finish) => {
+                Ok(Outcome { turn, reply, finish, receipt, memory, rounds, companions, timing })
+            }
             Err(source) => Err(TurnError::Model { turn, source: Box::new(source) }),
         }
     }
@@ -173,6 +192,8 @@ where
                     draft.prefilled(reused, prefilled);
                 }
                 Next::Event(Some(Ok(Event::Piece { token, bytes }))) => {
+                    let now = || self.parts.clock.monotonic_us();
+                    draft.first_us = draft.first_us.or_else(|| Some(now()));
                     if draft.push(token, bytes.as_ref(), on_text) {
                         return Ok(Finish::Stop);
                     }
@@ -197,6 +218,19 @@ where
         self.options.sampling
     }
 
+    /// A trace with what happened after its prompt.
+    fn traced(&self, trace: Trace, draft: &Draft, timing: Timing) -> Trace {
+        let wrote = Some(self.written(draft)).filter(|wrote| wrote != draft.said());
+        let shape = trace.shape.map(|shape| Shape {
+            rounds: draft.around.clone(),
+            wrote,
+            first_us: timing.first_us,
+            total_us: timing.total_us,
+            ..shape
+        });
+        Trace { rounds: draft.exchanges.clone(), shape, ..trace }
+    }
+
     /// Makes a reply durable.
     fn keep(
         &self,
@@ -215,8 +249,7 @@ where
         };
         let receipt = receipt.with_rounds(&draft.rounds, draft.companions);
         let receipt = receipt.to_bytes().unwrap_or_default();
-        let trace = Trace { rounds: draft.exchanges.clone(), ..seen.trace };
-        let trace = trace.to_bytes().unwrap_or_default();
+        let trace = seen.trace.to_bytes().unwrap_or_default();
         let reply = NewReply {
             text: &draft.text,
             tokens: draft.tokens(),

@@ -127,6 +127,17 @@ impl Volatile {
         if lines.is_empty() { String::new() } else { lines.join("\n") + "\n\n" }
     }
 
+    /// Bytes of each of [`Volatile::parts`] in [`Volatile::text`], with what sets it off.
+    pub(super) fn bytes(&self) -> Vec<usize> {
+        let memory = self.memory.text.trim_end().len();
+        let mut bytes: Vec<_> = self.texts.iter().map(|(_, text)| text.len() + 1).collect();
+        bytes.push(if memory > 0 { memory + 1 } else { 0 });
+        if let Some(last) = bytes.iter_mut().rev().find(|bytes| **bytes > 0) {
+            *last += 1;
+        }
+        bytes
+    }
+
     /// What the block is made of; memory is a part even when nothing is remembered.
     pub(super) fn parts(&self) -> Vec<Part> {
         let (tokens, ceiling) = (self.memory_tokens, self.memory_ceiling);

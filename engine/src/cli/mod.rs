@@ -6,6 +6,7 @@ mod chat;
 mod commands;
 mod config;
 mod doctor;
+mod export;
 mod input;
 mod interrupt;
 mod lines;

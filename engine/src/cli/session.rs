@@ -9,7 +9,7 @@ use garret_storage::{SessionInfo, Store};
 use serde::Serialize;
 
 use super::args::{Session, SessionAction};
-use super::{Ended, lines, output, settle, tools};
+use super::{Ended, export, lines, output, settle, tools};
 use crate::config::Config;
 use crate::local_time;
 use crate::open;
@@ -33,6 +33,7 @@ pub(super) fn run(config: &Config, session: &Session) -> Ended {
             let said = delete(&store, &id.parse()?)?;
             lines::forget_in_file(config, &said, None)?;
         }
+        SessionAction::Export(args) => export::run(config, &store, args)?,
         SessionAction::Grep(args) => tools::run(&store, "grep", args)?,
         SessionAction::Describe(args) => tools::run(&store, "describe", args)?,
         SessionAction::Expand(args) => tools::run(&store, "expand", args)?,

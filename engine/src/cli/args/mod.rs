@@ -99,6 +99,8 @@ pub(super) enum SessionAction {
         /// Its name
         id: String,
     },
+    /// Write down a conversation with everything that the model saw in each turn
+    Export(SessionExport),
     /// Find words, or a pattern between slashes, in what was said
     Grep(ToolArgs),
     /// What a summary (s3) or a turn (turn 12) is, without its text
@@ -112,6 +114,30 @@ pub(super) enum SessionAction {
         /// Names of the conversations [default: all]
         ids: Vec<String>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SessionExport {
+    /// Its name
+    pub(super) id: String,
+    /// Markdown for people, or JSON, which is exact [default: as the file is called, else markdown]
+    #[arg(long)]
+    pub(super) format: Option<ExportFormat>,
+    /// A file, replaced when the export is whole [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// This turn alone
+    #[arg(long, value_name = "N")]
+    pub(super) turn: Option<u64>,
+}
+
+/// How a conversation is written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum ExportFormat {
+    /// For people
+    Markdown,
+    /// For programs, and exact
+    Json,
 }
 
 /// A tool's arguments.

@@ -1,0 +1,264 @@
+//! A prompt without the texts that are stored anyway: what the chat template wrote around them.
+//!
+//! ```
+//! use garret::trace::Frames;
+//!
+//! let texts = ["Be kind.", "Hello"];
+//! let prompt = b"<s>Be kind.</s><u>Hello</u><a>";
+//! let frames = Frames::of(prompt, &[15, 27], &texts);
+//! assert_eq!(frames.prompt(&texts).unwrap(), prompt);
+//! ```
+//!
+//! The prompt is told back byte for byte from the same texts, whatever the template does: a text that
+//! it changed is kept as part of what it wrote. That the texts are the same is checked.
+//!
+//! A template repeats itself, so a conversation of any length takes some two hundred bytes.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frames {
+    /// All different ones.
+    pub pieces: Vec<Piece>,
+    /// Which of them stands for each text, in order.
+    pub runs: Vec<Run>,
+    /// What comes after the last text.
+    pub tail: Vec<u8>,
+    /// The first bytes of the SHA-256 of the prompt.
+    pub check: [u8; 8],
+}
+
+/// What was written before a text, and how the text follows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Piece {
+    /// What was written.
+    pub before: Vec<u8>,
+    /// What follows.
+    pub shows: Shows,
+}
+
+/// How a text stands in a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shows {
+    /// As it is.
+    Whole,
+    /// Without white space at its ends.
+    Trimmed,
+    /// Otherwise or not at all; what there is of it belongs to what is written next.
+    Nothing,
+}
+
+/// Pieces that follow each other again and again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Their places in [`Frames::pieces`].
+    pub pieces: Vec<u32>,
+    /// How often.
+    pub times: u32,
+}
+
+/// A part of a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stretch<'a> {
+    /// Written by the template; of the text of this index, or, behind the last one, of none.
+    Template(usize, &'a [u8]),
+    /// The text of this index.
+    Text(usize, &'a str),
+}
+
+impl Stretch<'_> {
+    /// Its bytes.
+    pub const fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Template(_, bytes) => bytes,
+            Self::Text(_, text) => text.as_bytes(),
+        }
+    }
+}
+
+impl Frames {
+    /// Takes `texts` out of `prompt`, in which the `i`th message ends before byte `ends[i]`.
+    pub fn of(prompt: &[u8], ends: &[usize], texts: &[impl AsRef<str>]) -> Self {
+        let mut frames = Self { check: check(prompt), ..Self::default() };
+        let (mut order, mut from) = (Vec::with_capacity(texts.len()), 0);
+        for (i, text) in texts.iter().enumerate() {
+            // A message that the template shows in the next one ends where it begins.
+            let end = ends.iter().skip(i).find(|end| **end > from).copied();
+            let rest = prompt.get(from..end.unwrap_or(prompt.len())).unwrap_or_default();
+            let (piece, length) = frames.piece(rest, text.as_ref());
+            order.push(piece);
+            from += length;
+        }
+        frames.tail = prompt.get(from..).unwrap_or_default().to_vec();
+        frames.runs = runs(&order);
+        frames
+    }
+
+    /// The place of the piece with which `rest` begins, and its length with `text`.
+    fn piece(&mut self, rest: &[u8], text: &str) -> (u32, usize) {
+        let known = self.pieces.iter().enumerate().find_map(|(at, piece)| {
+            let shown = piece.shows.of(text)?.as_bytes();
+            let fits = rest.strip_prefix(&*piece.before)?.starts_with(shown);
+            fits.then_some((at, piece.before.len() + shown.len()))
+        });
+        let (at, length) = known.unwrap_or_else(|| {
+            let found = [Shows::Whole, Shows::Trimmed].into_iter().find_map(|shows| {
+                let shown = shows.of(text)?.as_bytes();
+                Some((find(rest, shown)?, shows, shown.len()))
+            });
+            let (before, shows, shown) = found.unwrap_or((0, Shows::Nothing, 0));
+            let piece = Piece { before: rest.get(..before).unwrap_or_default().to_vec(), shows };
+            let same = self.pieces.iter().position(|other| *other == piece);
+            let at = same.unwrap_or_else(|| {
+                self.pieces.push(piece);
+                self.pieces.len() - 1
+            });
+            (at, before + shown)
+        });
+        (u32::try_from(at).unwrap_or(u32::MAX), length)
+    }
+
+    /// The parts of the prompt of `texts`, in order; `None` when there are more or fewer of them than
+    /// there were, or other ones.
+    pub fn stretches<'a>(&'a self, texts: &'a [impl AsRef<str>]) -> Option<Vec<Stretch<'a>>> {
+        let order = self.runs.iter().flat_map(|run| {
+            let times = usize::try_from(run.times).unwrap_or(usize::MAX);
+            std::iter::repeat_n(&run.pieces, times).flatten()
+        });
+        let mut order = order.map(|at| self.pieces.get(usize::try_from(*at).ok()?));
+        let (mut parts, mut hash) = (Vec::new(), Sha256::new());
+        for (i, text) in texts.iter().enumerate() {
+            let piece = order.next()??;
+            parts.push(Stretch::Template(i, &piece.before));
+            parts.extend(piece.shows.of(text.as_ref()).map(|shown| Stretch::Text(i, shown)));
+        }
+        parts.push(Stretch::Template(texts.len(), &self.tail));
+        parts.retain(|part| !part.bytes().is_empty());
+        parts.iter().for_each(|part| hash.update(part.bytes()));
+        let same = hash.finalize().starts_with(&self.check);
+        (order.next().is_none() && same).then_some(parts)
+    }
+
+    /// The prompt of `texts`, likewise.
+    pub fn prompt(&self, texts: &[impl AsRef<str>]) -> Option<Vec<u8>> {
+        let parts = self.stretches(texts)?;
+        Some(parts.iter().flat_map(Stretch::bytes).copied().collect())
+    }
+}
+
+impl Shows {
+    /// What is shown of a text.
+    fn of(self, text: &str) -> Option<&str> {
+        match self {
+            Self::Whole => Some(text),
+            Self::Trimmed => Some(text.trim()),
+            Self::Nothing => None,
+        }
+    }
+}
+
+/// Where `part` begins in `whole`.
+pub(super) fn find(whole: &[u8], part: &[u8]) -> Option<usize> {
+    let last = whole.len().checked_sub(part.len())?;
+    (0..=last).find(|at| whole.get(*at..).is_some_and(|rest| rest.starts_with(part)))
+}
+
+fn check(prompt: &[u8]) -> [u8; 8] {
+    let hash = Sha256::digest(prompt);
+    std::array::from_fn(|at| hash.get(at).copied().unwrap_or_default())
+}
+
+/// The same order, shorter: pairs that are repeated, such as a question's and an answer's.
+fn runs(order: &[u32]) -> Vec<Run> {
+    let (mut runs, mut rest) = (Vec::new(), order);
+    while let Some(first) = rest.first() {
+        let pair = rest.get(..2).unwrap_or(rest);
+        let times = rest.chunks_exact(2).take_while(|next| *next == pair).count();
+        let (pieces, times) = if times > 1 { (pair, times) } else { (&[*first][..], 1) };
+        let length = pieces.len() * times;
+        runs.push(Run { pieces: pieces.to_vec(), times: u32::try_from(times).unwrap_or(u32::MAX) });
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A conversation as a template shows it, and where its messages end.
+    fn rendered(texts: &[String], trim: bool) -> (Vec<u8>, Vec<usize>) {
+        let (mut prompt, mut ends) = (b"<s>".to_vec(), Vec::new());
+        for (i, text) in texts.iter().enumerate() {
+            let text = if trim { text.trim() } else { text };
+            let role = if i % 2 == 0 { "user" } else { "assistant" };
+            prompt.extend_from_slice(format!("<{role}>{text}</{role}>\n").as_bytes());
+            ends.push(prompt.len());
+        }
+        prompt.extend_from_slice(b"<assistant>");
+        (prompt, ends)
+    }
+
+    #[test]
+    fn a_long_conversation_takes_few_bytes() {
+        let texts: Vec<String> = (0..401).map(|n| format!("text {n}")).collect();
+        let (prompt, ends) = rendered(&texts, false);
+        let frames = Frames::of(&prompt, &ends, &texts);
+        assert_eq!(frames.prompt(&texts).unwrap(), prompt);
+        let bytes = postcard::to_allocvec(&frames).unwrap();
+        assert!(bytes.len() < 120, "{} bytes", bytes.len());
+    }
+
+    #[test]
+    fn a_text_that_is_shown_in_the_next_message_is_found_there() {
+        let texts = ["Be kind.", "Hello"];
+        let prompt = b"<u>Be kind.\n\nHello</u><a>";
+        let frames = Frames::of(prompt, &[0, 22], &texts);
+        assert_eq!(frames.prompt(&texts).unwrap(), prompt);
+        assert!(frames.pieces.iter().all(|piece| piece.shows == Shows::Whole));
+    }
+
+    #[test]
+    fn a_text_that_the_template_changed_is_kept_as_it_was_shown() {
+        let texts = ["hello", "HELLO again"];
+        let prompt = b"<u>Hello</u><u>hello AGAIN</u><a>";
+        let frames = Frames::of(prompt, &[12, 30], &texts);
+        assert_eq!(frames.prompt(&texts).unwrap(), prompt);
+    }
+
+    #[test]
+    fn other_texts_are_no_prompt() {
+        let texts = ["one", "two"].map(str::to_owned);
+        let (prompt, ends) = rendered(&texts, false);
+        let frames = Frames::of(&prompt, &ends, &texts);
+        assert!(frames.prompt(&["one"]).is_none(), "one is missing");
+        assert!(frames.prompt(&["one", "two", "three"]).is_none(), "one more");
+        assert!(frames.prompt(&["one", "too"]).is_none(), "one differs");
+    }
+
+    proptest! {
+        #[test]
+        fn any_prompt_comes_back(
+            texts in prop::collection::vec("[ \n]{0,2}(user|<|>|assistant|\\PC){0,6}[ \n]{0,2}", 0..9),
+            trim: bool,
+        ) {
+            let (prompt, ends) = rendered(&texts, trim);
+            let frames = Frames::of(&prompt, &ends, &texts);
+            prop_assert_eq!(frames.prompt(&texts), Some(prompt));
+        }
+
+        /// Wherever messages are said to end, and whatever the prompt has of the texts.
+        #[test]
+        fn bytes_that_are_no_rendering_come_back(
+            prompt in prop::collection::vec(any::<u8>(), 0..60),
+            ends in prop::collection::vec(0_usize..80, 0..4),
+            texts in prop::collection::vec("\\PC{0,3}", 0..5),
+        ) {
+            let frames = Frames::of(&prompt, &ends, &texts);
+            prop_assert_eq!(frames.prompt(&texts), Some(prompt));
+        }
+    }
+}
