@@ -143,7 +143,7 @@ impl<'a> Reader<'a> {
         let rounds = receipt.as_ref().map(|receipt| receipt.rounds.as_slice());
         let rounds = trace.as_ref().map(|trace| told(trace, rounds.unwrap_or_default()));
         let wrote = trace.and_then(|trace| trace.shape).and_then(|shape| shape.wrote);
-        let companions = receipt.as_ref().map(|receipt| companions(receipt));
+        let companions = receipt.as_ref().map(companions);
         let receipt = receipt.map(|receipt| Receipt {
             companion_reserve: receipt.companion_reserve,
             history_from: receipt.history_from,
