@@ -105,6 +105,11 @@ pub struct Options {
 }
 
 impl Options {
+    /// Whether anything may ever run beside the conversation.
+    fn has_companions(&self) -> bool {
+        self.companions != Mode::Off || self.compact_at > 0
+    }
+
     /// With the use of tools in front of the system prompt, where there are any.
     fn with_protocol(self) -> Self {
         match self.tools {
@@ -149,6 +154,10 @@ where
         let budget = match options.memory_tokens {
             Some(tokens) => budget.with_memory(tokens)?,
             None => budget,
+        };
+        let budget = match options.has_companions() {
+            true => budget,
+            false => budget.without_companions(),
         };
         let tokens = vec![Token(0); budget.n_ctx as usize];
         let options = options.with_protocol();

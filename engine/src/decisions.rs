@@ -169,6 +169,20 @@
 //! turn's prompt in the cache, so that nothing is prefilled twice within the turn; afterwards the
 //! clean turn takes their place.
 //!
+//! # Why is what the model saw kept as what the template wrote, and not as text or tokens?
+//!
+//! A prompt of 8,192 tokens a turn would wear a card for what is stored already: nearly all of it is
+//! earlier turns. What stands between them is the template's, always the same, and takes some two
+//! hundred bytes. With it a prompt can be told byte for byte by a program that has no model, and a check
+//! says whether it is the very same.
+//!
+//! # Why does a comparison have a second context, and not a sequence of its own?
+//!
+//! Sequences share the cells of one cache. Two conversations that each fill the window don't fit into
+//! it, and whoever is pushed out prefills everything again: then neither side is measured as it would
+//! be alone, and `--ab` changes what it is to measure. The weights are shared; the second cache costs
+//! memory only while comparing.
+//!
 //! # Why is a tag compared with every text in the prompt before it is obeyed?
 //!
 //! A model repeats what it reads. The scanner knows code and fences; whether a tag outside of them

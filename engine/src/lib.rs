@@ -10,10 +10,11 @@
 //! file; `regex-lite` finds patterns in linear time; `strsim` finds the key that was meant; `jiff` turns times into dates; `thiserror` derives
 //! error messages; `tracing` carries log lines; `sha2` tells whether a prompt may begin as it did. For the program alone: `clap` (arguments),
 //! `rustyline` (line editing), `indicatif` (a bar while much is imported), `async-signal` (Ctrl-C as a stream), `rustix` (restoring the
-//! terminal), `tracing-subscriber` (log lines to stderr).
+//! terminal), `unicode-width` (columns of text), `tracing-subscriber` (log lines to stderr).
 
 #![forbid(unsafe_code)]
 
+pub mod ab;
 pub mod agent;
 #[cfg(feature = "cli")]
 pub mod cli;

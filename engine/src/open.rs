@@ -25,12 +25,16 @@ use garret_llm::{
 };
 use garret_storage::{NamespaceError, OpenError, Store, file_name};
 
+use crate::ab::{Baseline, BaselineError};
 use crate::agent::{Agent, AgentError, Options, Parts};
 use crate::config::{Config, EmbedderChoice, Origin, Switch};
 use crate::embed::{self, Embed, LocalEmbedder};
 use crate::fingerprint;
 
 pub use roles::RolePlan;
+
+/// What an agent is compared with, on llama.cpp.
+pub type LocalBaseline = Baseline<LlamaChat, Encoder<Model>>;
 
 /// An agent on llama.cpp.
 pub type LocalAgent = Agent<LlamaChat, Encoder<Model>>;
@@ -49,6 +53,18 @@ pub fn agent(config: &Config) -> Result<LocalAgent, AgentOpenError> {
 /// [`AgentOpenError`] says what to change.
 pub fn prepare(config: &Config) -> Result<Prepared, AgentOpenError> {
     let plan = Plan::new(config)?;
+    plan.fits(&Machine::new())?;
+    Ok(Prepared { plan, store: store(config)? })
+}
+
+/// The same for an agent that is compared with a [`Baseline`], which needs a second context.
+///
+/// # Errors
+/// [`AgentOpenError`] says what to change.
+pub fn prepare_compared(config: &Config) -> Result<Prepared, AgentOpenError> {
+    let mut plan = Plan::new(config)?;
+    plan.need.kv = plan.need.kv.saturating_mul(2);
+    plan.need.compute = plan.need.compute.saturating_mul(2);
     plan.fits(&Machine::new())?;
     Ok(Prepared { plan, store: store(config)? })
 }
@@ -73,20 +89,44 @@ impl Prepared {
         clock: Arc<dyn Clock + Send + Sync>,
         entropy: Arc<dyn Entropy + Send + Sync>,
     ) -> Result<LocalAgent, AgentOpenError> {
+        let loaded = self.plan.load(config)?;
+        self.agent(config, loaded, clock, entropy)
+    }
+
+    /// Loads the model once and makes the agent and a baseline, each with a context of its own.
+    ///
+    /// # Errors
+    /// As [`Prepared::load`], and [`AgentOpenError::Baseline`].
+    pub fn load_compared(
+        self,
+        config: &Config,
+        clock: Arc<dyn Clock + Send + Sync>,
+        entropy: Arc<dyn Entropy + Send + Sync>,
+    ) -> Result<(LocalAgent, LocalBaseline), AgentOpenError> {
         let (model, encoder) = self.plan.load(config)?;
+        let fingerprint = model.facts().fingerprint;
+        let (other, encoder_of_other) = context(
+            Arc::clone(model.model()),
+            &self.plan.info,
+            fingerprint,
+            model.facts().n_ctx,
+            config,
+        )?;
+        let options = options(config, &model);
+        let (its_clock, its_entropy) = (Arc::clone(&clock), Arc::clone(&entropy));
+        let baseline = Baseline::new(other, encoder_of_other, its_clock, its_entropy, &options)?;
+        Ok((self.agent(config, (model, encoder), clock, entropy)?, baseline))
+    }
+
+    fn agent(
+        self,
+        config: &Config,
+        (model, encoder): (LlamaChat, Encoder<Model>),
+        clock: Arc<dyn Clock + Send + Sync>,
+        entropy: Arc<dyn Entropy + Send + Sync>,
+    ) -> Result<LocalAgent, AgentOpenError> {
         let own = roles::load_all(&self.plan.roles, config)?;
-        let options = Options {
-            system_prompt: config.system_prompt.value.as_str().into(),
-            max_tokens: config.max_tokens.value,
-            memory_tokens: config.memory_tokens.value,
-            compact_at: config.compact_at.value,
-            show_time: config.show_time.value,
-            sampling: config.sampling(0),
-            draw_seed: config.seed.value.is_none(),
-            companions: config.companions.value,
-            companion_size: config.companion_schema.value,
-            tools: uses_tools(config, model.facts()),
-        };
+        let options = options(config, &model);
         let embedder = ready(config, &self.store)?;
         let store = Arc::new(self.store);
         let parts = Parts { model, encoder, store, embedder, clock, entropy };
@@ -94,6 +134,21 @@ impl Prepared {
         Ok(own
             .into_iter()
             .fold(agent, |agent, (companion, own)| agent.with_own_model(companion, own)))
+    }
+}
+
+fn options(config: &Config, model: &LlamaChat) -> Options {
+    Options {
+        system_prompt: config.system_prompt.value.as_str().into(),
+        max_tokens: config.max_tokens.value,
+        memory_tokens: config.memory_tokens.value,
+        compact_at: config.compact_at.value,
+        show_time: config.show_time.value,
+        sampling: config.sampling(0),
+        draw_seed: config.seed.value.is_none(),
+        companions: config.companions.value,
+        companion_size: config.companion_schema.value,
+        tools: uses_tools(config, model.facts()),
     }
 }
 
@@ -307,6 +362,17 @@ fn load(
     let backend = Backend::start()?;
     let options = ModelOptions { gpu_layers: config.gpu_layers.value, use_mmap: true };
     let model = Model::load(backend, path, options)?;
+    context(model, info, fingerprint, n_ctx, config)
+}
+
+/// Makes a context of `n_ctx` tokens on a model that is loaded.
+fn context(
+    model: Arc<Model>,
+    info: &ChatModelInfo,
+    fingerprint: [u8; 32],
+    n_ctx: u32,
+    config: &Config,
+) -> Result<(LlamaChat, Encoder<Model>), AgentOpenError> {
     let template = ChatTemplate::compile(&info.chat_template, &model.specials())?;
     let encoder = Encoder::new(Arc::clone(&model), template);
     let options = ChatOptions {
@@ -443,6 +509,9 @@ pub enum AgentOpenError {
     /// The settings don't fit together.
     #[error(transparent)]
     Agent(#[from] AgentError),
+    /// There is nothing to compare with.
+    #[error(transparent)]
+    Baseline(#[from] BaselineError),
 }
 
 /// Smallest window in which tools are told of unasked, in tokens.

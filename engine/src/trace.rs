@@ -65,6 +65,8 @@ pub struct Shape {
     pub rounds: Vec<Around>,
     /// What the model wrote after the last result, where that isn't what was shown of it.
     pub wrote: Option<String>,
+    /// What it wrote before that, if nothing of it could be shown and it was asked again.
+    pub given_up: Option<String>,
     /// From the message to the first token of the reply, in microseconds; `None` when none came.
     pub first_us: Option<u64>,
     /// From the message to the end of the reply, in microseconds.
@@ -182,6 +184,7 @@ mod tests {
             frames: Frames::of(b"<u>hello<a>", &[8], &["hello"]),
             rounds: vec![Around::of("[Result]", b"</a><u>[Result]</u><a>")],
             wrote: Some("Well <<garret-x>>".into()),
+            given_up: Some(String::new()),
             first_us: Some(20),
             total_us: 30,
         };

@@ -43,12 +43,20 @@ impl Terminal {
     /// # Panics
     /// When the system gives no terminal, or `setsid` and `sh` are missing.
     pub fn start(command: &Command) -> Self {
+        Self::start_wide(command, 200)
+    }
+
+    /// The same at a terminal of so many columns.
+    ///
+    /// # Panics
+    /// As [`Terminal::start`].
+    pub fn start_wide(command: &Command, columns: u16) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).expect("the system has pseudo-terminals");
         grantpt(&master).expect("a new terminal is ours");
         unlockpt(&master).expect("a new terminal can be unlocked");
         let user = ioctl_tiocgptpeer(&master, flags).expect("a terminal has two ends");
-        let size = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: 50, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&master, size).expect("a terminal has a size");
         let before = modes(&master);
         let shell = shell(command, user);

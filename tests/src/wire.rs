@@ -157,6 +157,77 @@ pub struct Listed {
     pub updated: String,
 }
 
+/// A message and both answers, as `garret chat --ab --json` prints them.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::ab` documents every field")]
+pub struct Compared {
+    pub prompt: u64,
+    pub session: String,
+    pub turn: Option<u64>,
+    pub at: Option<String>,
+    pub user: String,
+    pub first: String,
+    pub garret: Measured,
+    pub baseline: Measured,
+}
+
+/// One answer of a [`Compared`] message.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::ab` documents every field")]
+pub struct Measured {
+    pub reply: String,
+    pub finish: String,
+    pub prompt_tokens: u64,
+    pub reused_tokens: u64,
+    pub prefilled_tokens: u64,
+    pub reply_tokens: u64,
+    pub first_token_ms: Option<f64>,
+    pub total_ms: f64,
+    pub receipt: Receipt,
+    pub tools: Vec<Round>,
+}
+
+/// The end of such an output.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::ab` documents every field")]
+pub struct ComparedAll {
+    pub prompts: u64,
+    pub garret: Totals,
+    pub baseline: Totals,
+}
+
+/// One side of [`ComparedAll`].
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "`garret::ab` documents every field")]
+pub struct Totals {
+    pub answered: u64,
+    pub prompt_tokens: u64,
+    pub prefilled_tokens: u64,
+    pub reply_tokens: u64,
+    pub first_token_ms: Option<f64>,
+    pub total_ms: f64,
+}
+
+impl ComparedAll {
+    /// Reads a whole comparison: its messages, and what they come to.
+    ///
+    /// # Panics
+    /// When it isn't exactly one.
+    pub fn read(lines: &str) -> (Vec<Compared>, Self) {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Last {
+            summary: ComparedAll,
+        }
+        let (all, last) = lines.trim_end().rsplit_once('\n').expect("a message and a summary");
+        (objects(all), object::<Last>(last).summary)
+    }
+}
+
 /// What `garret session export --format json` writes.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -188,6 +259,7 @@ pub struct ExportedTurn {
     pub no_prompt: Option<String>,
     pub rounds: Vec<ExportedRound>,
     pub wrote: Option<String>,
+    pub given_up: Option<String>,
     pub receipt: Option<ExportedReceipt>,
     pub companions: Option<ExportedCompanions>,
     pub facts: Vec<ExportedFact>,

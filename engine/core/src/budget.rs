@@ -95,6 +95,13 @@ impl Budget {
         Ok(Self { memory: tokens, ..self }.with_rest_to_history())
     }
 
+    /// The same window for conversations beside which no companion ever runs: what is kept for those
+    /// is history's.
+    #[must_use]
+    pub const fn without_companions(self) -> Self {
+        Self { companion_reserve: 0, ..self }.with_rest_to_history()
+    }
+
     /// Most tokens a prompt may have: the window without the reserves.
     pub const fn prompt_limit(&self) -> u32 {
         self.n_ctx.saturating_sub(self.reply_reserve).saturating_sub(self.companion_reserve)

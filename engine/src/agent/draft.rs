@@ -24,6 +24,8 @@ pub(super) struct Draft {
     pub(super) exchanges: Vec<Exchange>,
     /// What the template wrote around the answers.
     pub(super) around: Vec<Around>,
+    /// What the model wrote at first, if nothing of it could be shown and it was asked again.
+    pub(super) given_up: Option<String>,
     /// When its first token came, by the monotonic clock, in microseconds.
     pub(super) first_us: Option<u64>,
     /// Whether a tag of a tool is to end the round.
@@ -69,6 +71,7 @@ impl Draft {
             rounds: Vec::new(),
             exchanges: Vec::new(),
             around: Vec::new(),
+            given_up: None,
             first_us: None,
             armed: false,
             round: Round::default(),

@@ -94,6 +94,7 @@ where
         if finish == Finish::Cancelled || !draft.is_blank() {
             return Ok(finish);
         }
+        draft.given_up = Some(self.written(draft));
         draft.begin_again();
         let again = match self.max_tokens(talk.prompt.len(), draft) {
             0 => Finish::Length,

@@ -224,6 +224,7 @@ where
         let shape = trace.shape.map(|shape| Shape {
             rounds: draft.around.clone(),
             wrote,
+            given_up: draft.given_up.clone(),
             first_us: timing.first_us,
             total_us: timing.total_us,
             ..shape

@@ -13,6 +13,7 @@ use rustyline::history::FileHistory;
 
 use super::chat::Talk;
 use super::commands::{self, Next};
+use super::compare::{self, View};
 use super::{Ended, lines, output};
 use crate::config::Config;
 
@@ -67,12 +68,20 @@ fn greet(talk: &Talk) -> Result<(), Box<dyn Error>> {
         0 => format!("New conversation `{session}`. /help lists commands, Ctrl-C stops a reply."),
         _ => format!("Conversation `{session}` with {turns} earlier turns. /help lists commands."),
     });
+    if talk.comparison.is_some() {
+        output::note(
+            "Every message is answered twice, with and without Garret; /why is about the one with.",
+        );
+    }
     Ok(())
 }
 
 /// One turn at the terminal. Says whether it was interrupted; a failed turn is reported and the
 /// conversation goes on.
 fn say(talk: &mut Talk, text: &str) -> Result<bool, Box<dyn Error>> {
+    if talk.comparison.is_some() {
+        return Ok(compare::run(talk, text, View::of_stdout())?.finish == Finish::Cancelled);
+    }
     let outcome = talk.turn(text, &mut output::say_part);
     output::say("")?;
     match outcome {

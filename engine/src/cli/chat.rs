@@ -13,12 +13,14 @@ use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
 use garret_storage::{Store, WriteError};
 use serde::Serialize;
-use smol::channel::bounded;
+use smol::channel::{Receiver, bounded};
 use smol::future::or;
 
 use super::args::Chat;
+use super::compare::{self, Comparison, View};
 use super::interrupt::Interrupts;
 use super::{Ended, ask, input, output};
+use crate::ab::Export;
 use crate::agent::{Outcome, When};
 use crate::config::{Config, SnapshotPolicy};
 use crate::names::new_session;
@@ -32,23 +34,33 @@ pub(super) fn run(config: &Config, chat: &Chat) -> Ended {
     }
     let wanted = chat.session.as_deref().map(str::parse::<SessionId>).transpose()?;
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
-    let prepared = open::prepare(config)?;
+    let prepared = if chat.ab { open::prepare_compared(config) } else { open::prepare(config) }?;
     let session = match wanted {
         Some(session) => session,
         None if chat.resume => latest(&prepared.store)?,
         None => new_session(&*clock, &*entropy)?,
     };
-    let agent = prepared.load(config, clock.clone(), entropy.clone())?;
+    let export = chat.ab_export.as_deref().map(Export::create).transpose()?;
+    let (agent, comparison) = if chat.ab {
+        let loaded = prepared.load_compared(config, clock.clone(), entropy.clone())?;
+        (loaded.0, Some(Comparison::new(loaded.1, export)))
+    } else {
+        (prepared.load(config, clock.clone(), entropy.clone())?, None)
+    };
     let line_editing = chat.once.is_none() && !chat.stdin && std::io::stdin().is_terminal();
     let interrupts = Interrupts::watch(line_editing)?;
     let snapshots = Snapshots::new(config);
-    let mut talk = Talk { agent, session, interrupts, snapshots, json: chat.json };
+    let json = chat.json;
+    let mut talk = Talk { agent, session, interrupts, snapshots, json, comparison };
     talk.resume();
     let ended = match &chat.once {
         Some(text) => talk.once(text),
         None if chat.stdin => talk.lines(),
         None => ask::run(&mut talk, config, &*clock, &*entropy),
-    }?;
+    };
+    let compared = talk.comparison.as_mut().map_or(Ok(()), |it| it.end(json));
+    let ended = ended?;
+    compared?;
     talk.keep();
     Ok(ended)
 }
@@ -66,6 +78,8 @@ pub(super) struct Talk {
     pub(super) interrupts: Interrupts,
     snapshots: Snapshots,
     json: bool,
+    /// What answers beside the agent, if anything does.
+    pub(super) comparison: Option<Comparison>,
 }
 
 /// When and how much of the KV cache is kept.
@@ -85,9 +99,9 @@ impl Snapshots {
 
 impl Talk {
     fn once(&mut self, text: &str) -> Ended {
-        let outcome = self.answer(text)?;
+        let finish = self.answer(text)?;
         self.compact();
-        Ok(self.status(outcome.finish))
+        Ok(self.status(finish))
     }
 
     /// Answers every line of standard input until it ends or a signal says so.
@@ -97,9 +111,9 @@ impl Talk {
             if line.trim().is_empty() {
                 continue;
             }
-            let outcome = self.answer(&line)?;
-            if outcome.finish == Finish::Cancelled || self.interrupts.must_end().is_some() {
-                return Ok(self.status(outcome.finish));
+            let finish = self.answer(&line)?;
+            if finish == Finish::Cancelled || self.interrupts.must_end().is_some() {
+                return Ok(self.status(finish));
             }
             self.compact();
         }
@@ -170,16 +184,21 @@ impl Talk {
         }
     }
 
-    /// One turn, printed as it was asked for.
-    fn answer(&mut self, text: &str) -> Result<Outcome, Box<dyn Error>> {
+    /// One turn, printed as it was asked for; why its reply ended.
+    fn answer(&mut self, text: &str) -> Result<Finish, Box<dyn Error>> {
+        if self.comparison.is_some() {
+            let view = if self.json { View::Json } else { View::Lines };
+            let compared = compare::run(self, text, view)?;
+            return compared.error.map_or(Ok(compared.finish), |error| Err(error.into()));
+        }
         if self.json {
             let outcome = self.turn(text, &mut |_| Ok(()))?;
             output::say_json(&Answer::new(&self.session, &outcome))?;
-            return Ok(outcome);
+            return Ok(outcome.finish);
         }
         let outcome = self.turn(text, &mut output::say_part)?;
         output::say("")?;
-        Ok(outcome)
+        Ok(outcome.finish)
     }
 
     /// One turn that a signal can stop; so does a failure to print it, which is returned once what
@@ -189,22 +208,35 @@ impl Talk {
         text: &str,
         print: &mut dyn FnMut(&str) -> io::Result<()>,
     ) -> Result<Outcome, Box<dyn Error>> {
-        let (guard, stop) = self.interrupts.turn();
-        let mut printed = Ok(());
-        let mut on_text = |piece: &str| {
-            if printed.is_ok() {
-                printed = print(piece);
-                if printed.is_err() {
-                    self.interrupts.stop();
-                }
-            }
-        };
-        let turn = self.agent.turn(&self.session, text, stop, &mut on_text);
-        let outcome = smol::block_on(turn)?;
-        drop(guard);
+        let Self { agent, session, interrupts, .. } = self;
+        let (outcome, printed) = stoppable(interrupts, print, |stop, on_text| {
+            smol::block_on(agent.turn(session, text, stop, on_text))
+        });
+        let outcome = outcome?;
         printed?;
         Ok(outcome)
     }
+}
+
+/// What `run` comes to, which a signal can stop, as can a failure to print; and that failure.
+pub(super) fn stoppable<T>(
+    interrupts: &Interrupts,
+    print: &mut dyn FnMut(&str) -> io::Result<()>,
+    run: impl FnOnce(&Receiver<()>, &mut dyn FnMut(&str)) -> T,
+) -> (T, io::Result<()>) {
+    let (guard, stop) = interrupts.turn();
+    let mut printed = Ok(());
+    let mut on_text = |piece: &str| {
+        if printed.is_ok() {
+            printed = print(piece);
+            if printed.is_err() {
+                interrupts.stop();
+            }
+        }
+    };
+    let done = run(stop, &mut on_text);
+    drop(guard);
+    (done, printed)
 }
 
 fn written(snapshot: Result<bool, WriteError>) {

@@ -97,12 +97,18 @@ fn rename(talk: &mut Talk, new: SessionId) -> Result<(), Box<dyn Error>> {
     } else if talk.agent.store().session(&new)?.is_some() {
         return Err(format!("conversation `{new}` exists: choose another name").into());
     }
+    if let Some(comparison) = &mut talk.comparison {
+        comparison.renamed(&talk.session, &new)?;
+    }
     enter(talk, new);
     Ok(())
 }
 
 fn delete(talk: &mut Talk, id: &SessionId, fresh: SessionId) -> Result<Next, Box<dyn Error>> {
     let said = session::delete(talk.agent.store(), id)?;
+    if let Some(comparison) = &mut talk.comparison {
+        comparison.deleted(id)?;
+    }
     output::note(&format!("Conversation `{id}` is deleted."));
     if talk.session == *id {
         enter(talk, fresh);

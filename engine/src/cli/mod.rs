@@ -3,7 +3,9 @@
 mod args;
 mod ask;
 mod chat;
+mod columns;
 mod commands;
+mod compare;
 mod config;
 mod doctor;
 mod export;

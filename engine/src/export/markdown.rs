@@ -46,6 +46,10 @@ pub(super) fn turn(out: &mut dyn Write, turn: &Turn) -> io::Result<()> {
         writeln!(out, "\nThe model wrote this, of which tags are not shown:\n")?;
         fence(out, wrote)?;
     }
+    if let Some(given_up) = &turn.given_up {
+        writeln!(out, "\nIt was asked twice: of this nothing could be shown:\n")?;
+        fence(out, given_up)?;
+    }
     match &turn.receipt {
         Some(it) => receipt(out, it)?,
         None if turn.prompt.is_some() => writeln!(out, "\n### Prompt")?,

@@ -39,6 +39,8 @@
 //!   no_prompt    text?: why there is none, or why it isn't exact
 //!   rounds       [ROUND, ...] what the model looked up in the middle of the reply
 //!   wrote        text? that the model wrote last, where that isn't what was shown: with its tags
+//!   given_up     text? that it wrote before, of which nothing could be shown, so that it was given
+//!                the same once more
 //!   receipt      RECEIPT?
 //!   companions   COMPANIONS? to run after the turn
 //!   facts        [FACT, ...] that were learned from the turn and are still known
@@ -86,6 +88,7 @@ use garret_storage::{ReadError, SessionInfo, Store};
 use serde::Serialize;
 
 use crate::local_time;
+pub(crate) use markdown::{code, fence};
 use turn::{Reader, Turn};
 
 /// How an export is written.

@@ -26,6 +26,7 @@ pub(super) struct Turn {
     pub(super) no_prompt: Option<&'static str>,
     pub(super) rounds: Vec<Round>,
     pub(super) wrote: Option<String>,
+    pub(super) given_up: Option<String>,
     pub(super) receipt: Option<Receipt>,
     pub(super) companions: Option<Companions>,
     pub(super) facts: Vec<Fact>,
@@ -142,7 +143,8 @@ impl<'a> Reader<'a> {
         let (facts, summaries) = (self.facts(turn)?, self.summaries(turn)?);
         let rounds = receipt.as_ref().map(|receipt| receipt.rounds.as_slice());
         let rounds = trace.as_ref().map(|trace| told(trace, rounds.unwrap_or_default()));
-        let wrote = trace.and_then(|trace| trace.shape).and_then(|shape| shape.wrote);
+        let shape = trace.and_then(|trace| trace.shape).unwrap_or_default();
+        let Shape { wrote, given_up, .. } = shape;
         let companions = receipt.as_ref().map(companions);
         let receipt = receipt.map(|receipt| Receipt {
             companion_reserve: receipt.companion_reserve,
@@ -151,7 +153,7 @@ impl<'a> Reader<'a> {
             report: receipt.report,
         });
         let rounds = rounds.unwrap_or_default();
-        Ok(Turn { rounds, wrote, receipt, companions, facts, summaries, ..said })
+        Ok(Turn { rounds, wrote, given_up, receipt, companions, facts, summaries, ..said })
     }
 
     /// The text of a system message, read once for all turns that have it.
@@ -272,6 +274,7 @@ impl Turn {
             no_prompt: None,
             rounds: Vec::new(),
             wrote: None,
+            given_up: None,
             receipt: None,
             companions: None,
             facts: Vec::new(),

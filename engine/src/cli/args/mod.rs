@@ -63,6 +63,12 @@ pub(super) struct Chat {
     /// Print one JSON object for each answer (with --once or --stdin)
     #[arg(long)]
     pub(super) json: bool,
+    /// Answer each message twice, with and without Garret, and compare
+    #[arg(long)]
+    pub(super) ab: bool,
+    /// Write the comparison to a new file: JSON lines, or Markdown where it ends with .md
+    #[arg(long, value_name = "FILE", requires = "ab")]
+    pub(super) ab_export: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
