@@ -257,7 +257,7 @@ fn replies_stand_side_by_side_and_each_is_stopped_by_itself() {
     // Before the first row stands what was wiped out for it.
     assert!(rows[1..].iter().all(|row| row.find(" | ") == rows[1].find(" | ")), "{block}");
     let why = terminal.ask("/why");
-    assert!(why.contains("Turn 1, window 2048") && why.contains("time"), "{why}");
+    assert!(why.contains("Turn 1, window 2048") && why.contains("memory"), "{why}");
     terminal.press(CTRL_D);
     let end = terminal.expect("status=");
     assert!(end.contains("1 message compared") && end.contains("prefilled while waiting"), "{end}");
