@@ -9,7 +9,43 @@ pub(crate) fn at(unix_ms: i64) -> Option<ZonedDateTime> {
     Some(at.to_zoned_datetime(TimeZone::system()))
 }
 
-/// The same as `strftime` writes it.
+/// The days from one moment to a later one, such as `8 May to 10 May 2023`, or the one that is known;
+/// `None` when neither is.
+pub(crate) fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> Option<String> {
+    let date = |ms: i64| Some(at(ms)?.date());
+    let (from, to) = (from_ms.and_then(date), to_ms.and_then(date));
+    let end = to.or(from)?.strftime(DAY).to_string();
+    match from.filter(|from| Some(*from) != to.or(Some(*from))) {
+        None => Some(end),
+        Some(from) => {
+            let same_year = to.is_some_and(|to| to.year() == from.year());
+            let how = if same_year { "%-d %B" } else { DAY };
+            Some(format!("{} to {end}", from.strftime(how)))
+        }
+    }
+}
+
+/// How a day is spelled, such as `8 May 2023`.
+const DAY: &str = "%-d %B %Y";
+
+/// A moment as `strftime` writes it.
 pub(crate) fn format(unix_ms: i64, how: &str) -> Option<String> {
     Some(at(unix_ms)?.strftime(how).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_and_years_are_named_once() {
+        let (noon, day) = (1_683_547_200_000, 86_400_000);
+        let days = |from, to| days(from, to).unwrap_or_default();
+        assert_eq!(days(None, None), "");
+        assert_eq!(days(Some(noon), Some(noon + 1)), "8 May 2023");
+        assert_eq!(days(Some(noon), None), "8 May 2023");
+        assert_eq!(days(None, Some(noon)), "8 May 2023");
+        assert_eq!(days(Some(noon), Some(noon + 2 * day)), "8 May to 10 May 2023");
+        assert_eq!(days(Some(noon - 365 * day), Some(noon)), "8 May 2022 to 8 May 2023");
+    }
 }

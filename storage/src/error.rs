@@ -168,6 +168,9 @@ pub enum WriteError {
         /// The turn.
         turn: TurnSeq,
     },
+    /// It was made of what there was before something was deleted or forgotten.
+    #[error("something was deleted or forgotten meanwhile: what was made before isn't stored")]
+    Outdated,
     /// A pattern that is in every text.
     #[error("nothing but white space is in every text: say which words are to be forgotten")]
     BlankPattern,

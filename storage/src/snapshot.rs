@@ -4,7 +4,7 @@
 //! They are derived data in files of their own: one that is torn, damaged, of another version or made
 //! for something else is as good as none. What a snapshot holds is opaque here, but it was made from
 //! what was said; so a delete or forget empties both files before it removes anything, and one that
-//! was begun before is refused afterwards ([`Store::snapshot_ticket`]).
+//! was begun before is refused afterwards ([`Store::ticket`]).
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,7 +37,7 @@ impl SnapshotKind {
 
 /// Says that nothing was deleted or forgotten since it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SnapshotTicket(u64);
+pub struct Ticket(u64);
 
 /// Why there is no snapshot to go on with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,9 +81,10 @@ impl Snapshots {
 }
 
 impl Store {
-    /// To be taken before the state of a snapshot is, and given to [`Store::save_snapshot`].
-    pub fn snapshot_ticket(&self) -> SnapshotTicket {
-        SnapshotTicket(*self.snapshots.lock())
+    /// To be taken before anything is read of which something is to be stored after a while: for
+    /// [`Store::save_snapshot`] and [`Store::since`].
+    pub fn ticket(&self) -> Ticket {
+        Ticket(*self.snapshots.lock())
     }
 
     /// Replaces a snapshot. `pieces` joined are what [`Store::load_snapshot`] gives, to who asks for
@@ -97,7 +98,7 @@ impl Store {
     pub fn save_snapshot(
         &self,
         kind: SnapshotKind,
-        ticket: SnapshotTicket,
+        ticket: Ticket,
         fingerprint: &[u8; 32],
         pieces: &[&[u8]],
     ) -> Result<bool, WriteError> {

@@ -119,11 +119,14 @@ impl Store {
 
     /// Removes a session's records; gives the numbers that it had.
     fn remove(&self, session: &SessionId) -> Result<Vec<u64>, WriteError> {
-        self.snapshots.wipe(self.media())?;
         let op = Op::Delete { session: session.as_str() };
-        self.writing(|open| match open.perform(&op)? {
-            Ok(Outcome::Deleted { numbers }) => Ok(Ok(numbers)),
-            other => unexpected(other),
+        self.writing(|open| {
+            // Whoever holds a ticket and writes comes before this or is refused.
+            self.snapshots.wipe(self.media())?;
+            match open.perform(&op)? {
+                Ok(Outcome::Deleted { numbers }) => Ok(Ok(numbers)),
+                other => unexpected(other),
+            }
         })
     }
 

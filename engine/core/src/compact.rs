@@ -56,6 +56,8 @@ pub struct Pressure {
     pub topic_changed: bool,
     /// Whether nobody waits, so that it costs nothing but energy.
     pub idle: bool,
+    /// Whether the turns lie between summaries: what summed them up was removed.
+    pub hole: bool,
 }
 
 /// Why a compaction is due.
@@ -116,13 +118,13 @@ impl Limits {
 
     /// Whether to compact, and why. `turns` are those after the frontier, oldest first.
     pub fn due(&self, turns: &[Turn], pressure: &Pressure) -> Option<Cause> {
-        let outside = sum(self.outside(turns));
-        if outside < self.least() {
+        let outside = if pressure.hole { sum(turns) } else { sum(self.outside(turns)) };
+        if outside < self.least() && !pressure.hole {
             return None;
         }
         let full =
             pressure.full_at_percent > 0 && pressure.fill_percent >= pressure.full_at_percent;
-        let idle = pressure.idle && outside >= self.debt;
+        let idle = pressure.idle && (pressure.hole || outside >= self.debt);
         let turned = pressure.topic_changed && outside >= self.debt / 2;
         match () {
             () if full || pressure.gap => Some(Cause::Full),
@@ -140,13 +142,19 @@ impl Limits {
         if sum(outside) < self.least() {
             return None;
         }
+        self.patch(outside)
+    }
+
+    /// The turns of the next summary where all of them lie between summaries: as [`Limits::leaf`],
+    /// however few there are.
+    pub fn patch<'t>(&self, turns: &'t [Turn]) -> Option<&'t [Turn]> {
         let mut left = self.chunk;
-        let fitting = outside.iter().take_while(|turn| {
+        let fitting = turns.iter().take_while(|turn| {
             let fits = turn.tokens <= left;
             left = left.saturating_sub(turn.tokens);
             fits
         });
-        outside.get(..fitting.count().max(1))
+        turns.get(..fitting.count().max(1))
     }
 
     /// Which of these summaries, in the order of their turns, are to be summed up together: the
@@ -269,9 +277,21 @@ mod tests {
             asked: true,
             topic_changed: true,
             idle: true,
+            hole: false,
         };
         assert_eq!(limits().due(&turns(&[90, 900]), &pressure), None);
         assert_eq!(limits().due(&turns(&[]), &pressure), None);
+    }
+
+    #[test]
+    fn a_hole_between_summaries_is_patched_however_small_it_is() {
+        let hole = Pressure { hole: true, full_at_percent: 80, ..Pressure::default() };
+        let turns = turns(&[3, 150, 60]);
+        assert_eq!(limits().due(&turns[..1], &hole), None, "somebody may wait");
+        let idle = Pressure { idle: true, ..hole };
+        assert_eq!(limits().due(&turns[..1], &idle), Some(Cause::Idle));
+        assert_eq!(limits().patch(&turns).map(<[Turn]>::len), Some(2), "a chunk at a time");
+        assert_eq!(limits().patch(&[]), None);
     }
 
     #[test]

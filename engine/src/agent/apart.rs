@@ -13,8 +13,9 @@ use garret_core::token::{Token, TokenBuf};
 use garret_storage::TurnView;
 
 use super::Agent;
+use super::compact::CALL_US;
 use crate::compact::{Line, transcript};
-use crate::companion::{Answer, Question, ask};
+use crate::companion::{Answer, Question, ask_until};
 
 /// A companion's own model.
 #[derive(Clone, Debug)]
@@ -94,7 +95,7 @@ where
         to: Option<TurnSeq>,
         question: &Question<'_>,
     ) -> Result<Option<Answer>, M::Error> {
-        let Question { role, instruction, grammar, max_tokens } = *question;
+        let Question { role, instruction, max_tokens, .. } = *question;
         let lines = self.recent_lines(session, to.unwrap_or(TurnSeq::MAX));
         let Some(own) = self.apart.of_mut(role) else { return Ok(None) };
         let prompt = match end_prompt(own, &lines, instruction, max_tokens) {
@@ -105,7 +106,9 @@ where
                 return Ok(None);
             }
         };
-        ask(&own.model, role, &prompt, grammar, max_tokens).await.map(Some)
+        let clock = &*self.parts.clock;
+        let deadline = clock.monotonic_us().saturating_add(CALL_US);
+        ask_until(&own.model, question, &prompt, clock, deadline).await
     }
 
     /// What was said in the last turns up to `to`, as lines; none when it can't be read.

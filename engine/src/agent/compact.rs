@@ -13,12 +13,14 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::{Content, PromptEncoder};
 use garret_core::token::Token;
-use garret_storage::{NewSummary, ReadError, StateKind, Summary, SummaryMethod, WriteError};
+use garret_storage::{
+    NewSummary, ReadError, StateKind, Summary, SummaryMethod, Ticket, WriteError,
+};
 
-use super::Agent;
 use super::apart::{lines_of, whole_prompt};
 use super::slot::{Context, ContextError};
 use super::tracked::Root;
+use super::{Agent, states};
 use crate::compact::{self, Job, Line, Shown, Step, Work};
 use crate::companion::{Answer, Question, ask, ask_until};
 
@@ -82,13 +84,20 @@ enum Broken {
 struct Survey {
     /// The last turn that is covered, with all before it.
     frontier: TurnSeq,
-    /// The turns after that.
+    /// The turns after that, up to the next that is covered.
     turns: Vec<Turn>,
+    /// Whether there is one that is: what summed the turns before it up was forgotten.
+    hole: bool,
+    /// Says whether something was forgotten since.
+    ticket: Ticket,
+    /// Summaries up to the frontier that aren't part of another.
     roots: Vec<Summary>,
     /// The turn with which history begins by the session's record.
     from: TurnSeq,
     /// The oldest turn that the newest prompt showed, and the conversation's length from there on.
     live: Option<(TurnSeq, usize)>,
+    /// Whether that is longer than the window, which may have been another one.
+    too_long: bool,
 }
 
 /// A summary as it comes from the model, or from without.
@@ -131,7 +140,7 @@ where
     /// # Errors
     /// When the store can't be read.
     pub fn last_compaction(&self, session: &SessionId) -> Result<Option<String>, ReadError> {
-        let bytes = self.parts.store.state(session, StateKind::Work)?;
+        let bytes = states::read(&self.parts.store, session, StateKind::Work)?;
         let work = Work::read(bytes, self.compactor_fingerprint());
         Ok(Some(work.last).filter(|last| !last.is_empty()))
     }
@@ -155,7 +164,7 @@ where
         // Summaries may be there that the prompt doesn't know of yet.
         let unfinished = survey.from <= survey.frontier;
         let presses = done.cause == Some(Cause::Full);
-        let state = self.parts.store.state(session, StateKind::Work)?;
+        let state = states::read(&self.parts.store, session, StateKind::Work)?;
         let mut work = Work::read(state, self.compactor_fingerprint());
         let may_ask = work.breaker.allows(self.parts.clock.wall().unix_ms);
         if !unfinished && (done.cause.is_none() || !(may_ask || presses)) {
@@ -189,8 +198,13 @@ where
                 return Err(Broken::TooLong);
             }
             let survey = self.survey(session)?;
-            let leaf = done.cause.and_then(|_| bounds.limits.leaf(&survey.turns));
-            let ends = leaf.and_then(|leaf| Some((leaf.first()?.seq, leaf.last()?.seq)));
+            let leaf = done.cause.and_then(|_| match survey.hole {
+                true => bounds.limits.patch(&survey.turns),
+                false => bounds.limits.leaf(&survey.turns),
+            });
+            // One that can't be read goes with those after it.
+            let first = survey.frontier.saturating_add(1);
+            let ends = leaf.and_then(|leaf| Some((first, leaf.last()?.seq)));
             let job = match ends {
                 Some((from, to)) => Some(self.job_of_turns(session, from, to)?),
                 None => self.job_of_summaries(&survey, &bounds.limits)?,
@@ -209,7 +223,8 @@ where
                 model_fingerprint: &self.compactor_fingerprint(),
             };
             let at = self.parts.clock.wall();
-            self.parts.store.compact_session(session, &[summary], None, at)?;
+            let store = self.parts.store.since(survey.ticket);
+            store.compact_session(session, &[summary], None, at)?;
             done.leaves += u32::from(job.depth == 0);
             done.condensed += u32::from(job.depth > 0);
             done.extracts += u32::from(made.method == SummaryMethod::Extract);
@@ -219,18 +234,24 @@ where
 
     /// Reads what a compaction goes by.
     fn survey(&mut self, session: &SessionId) -> Result<Survey, Broken> {
+        let ticket = self.parts.store.ticket();
         let frontier = self.parts.store.frontier(session)?;
-        let roots = self.parts.store.roots(session)?;
+        let mut roots = self.parts.store.summaries(session)?;
+        let beyond = roots.iter().filter(|summary| summary.from > frontier);
+        let next = beyond.map(|summary| summary.from).min();
+        roots.retain(|summary| summary.parent.is_none() && summary.to <= frontier);
         let from =
             self.context(session)?.map_or(frontier.saturating_add(1), |context| context.from);
         let live = self.live_from(session);
-        let live = live.and_then(|from| self.conversation(session, from, TurnSeq::MAX, None));
-        let live = live.map(|live| (live.from, live.length));
+        let shown = live.and_then(|from| self.conversation(session, from, TurnSeq::MAX, None));
+        let too_long = live.is_some() && shown.is_none();
+        let live = shown.map(|live| (live.from, live.length));
         self.counts.turn_to(session);
         let limits = super::history::Limits { room: usize::MAX, ..self.limits() };
         let (encoder, counts) = (&mut self.parts.encoder, &mut self.counts);
         let read = self.parts.store.with_turns(session, frontier.saturating_add(1), |views| {
-            let views = &views[..views.len().min(MOST_TURNS)];
+            let between = views.partition_point(|view| next.is_none_or(|next| view.seq < next));
+            let views = &views[..between.min(MOST_TURNS)];
             let past = counts.shown(encoder, views, limits)?;
             let turn = |past: &super::history::Past<'_>| {
                 let turn = past.turn();
@@ -241,7 +262,8 @@ where
             )
         })?;
         let turns = read.map_err(|error| Broken::Count(error.to_string()))?;
-        Ok(Survey { frontier, turns, roots, from, live })
+        let hole = next.is_some();
+        Ok(Survey { frontier, turns, hole, ticket, roots, from, live, too_long })
     }
 
     /// What speaks for a compaction.
@@ -259,7 +281,8 @@ where
             report.prompt_tokens.saturating_sub(stays.map(|block| block.tokens).sum())
         });
         let limit = u64::from(self.budget.prompt_limit()).max(1);
-        let length = survey.live.map_or(0, |(_, length)| length as u64);
+        let unknown = if survey.too_long { limit } else { 0 };
+        let length = survey.live.map_or(unknown, |(_, length)| length as u64);
         let fill = (length + u64::from(beside)).saturating_mul(100) / limit;
         let first = survey.turns.first().map(|turn| turn.seq);
         let shown = survey.live.map(|(from, _)| from);
@@ -272,6 +295,7 @@ where
             asked: when == When::Asked || due.compact,
             topic_changed: due.topic_changed && when == When::Idle,
             idle: when == When::Idle && self.options.compact_at > 0,
+            hole: survey.hole,
         })
     }
 
@@ -304,12 +328,13 @@ where
         let lines = run.iter().map(|root| Line {
             turn: root.from,
             speaker: "notes".into(),
-            at_ms: Some(root.earliest_ms),
+            at_ms: Some(root.earliest_ms).filter(|ms| *ms != 0),
             text: root.text.clone(),
         });
         let sources = run.iter().map(|root| root.id).collect();
         let mut job = self.job(depth, (first.from, last.to), sources, lines.collect())?;
-        job.latest_ms = Some(last.latest_ms);
+        let latest = run.iter().map(|root| root.latest_ms).filter(|ms| *ms != 0);
+        job.latest_ms = latest.max();
         Ok(Some(job))
     }
 
@@ -322,10 +347,11 @@ where
     ) -> Result<Job, Broken> {
         let mut source_tokens = 0_u32;
         for line in &lines {
-            source_tokens = source_tokens.saturating_add(self.count(&line.text)?);
+            let tokens = self.count(&line.text)?.saturating_add(AROUND_A_LINE);
+            source_tokens = source_tokens.saturating_add(tokens);
         }
-        let earliest_ms = lines.iter().find_map(|line| line.at_ms);
-        let latest_ms = lines.iter().rev().find_map(|line| line.at_ms);
+        let times = || lines.iter().filter_map(|line| line.at_ms);
+        let (earliest_ms, latest_ms) = (times().min(), times().max());
         Ok(Job { depth, from, to, sources, lines, source_tokens, earliest_ms, latest_ms })
     }
 
@@ -457,6 +483,7 @@ where
         session: &SessionId,
         done: &mut Compaction,
     ) -> Result<(), Broken> {
+        let ticket = self.parts.store.ticket();
         let frontier = self.parts.store.frontier(session)?;
         let from = frontier.saturating_add(1);
         let Some(before) = self.context(session)? else { return Ok(()) };
@@ -464,7 +491,7 @@ where
             return Ok(());
         }
         let roots = self.parts.store.roots(session)?;
-        let roots: Vec<_> = roots.iter().map(Root::from).collect();
+        let roots: Vec<_> = roots.iter().filter(|root| root.to < from).map(Root::from).collect();
         let context: Context = self.build_context(session, roots, from)?;
         let system = self.system_with(&context);
         let prompt = self.conversation_under(&system, session, from, TurnSeq::MAX, None);
@@ -476,7 +503,7 @@ where
             }
         }
         let (bytes, at) = (context.to_bytes(), self.parts.clock.wall());
-        self.parts.store.compact_session(session, &[], Some(&bytes), at)?;
+        self.parts.store.since(ticket).compact_session(session, &[], Some(&bytes), at)?;
         Ok(())
     }
 }
@@ -517,10 +544,12 @@ const MOST_TURNS: usize = 400;
 /// A compaction takes no longer, in microseconds.
 const DEADLINE_US: u64 = 600_000_000;
 /// One answer takes no longer, in microseconds.
-const CALL_US: u64 = 180_000_000;
+pub(super) const CALL_US: u64 = 180_000_000;
 /// How many times its target a summary may have.
 const LONGEST: u32 = 3;
 /// Tokens of a summary that is made without a model.
 const LONGEST_EXTRACT: u32 = 512;
+/// Tokens that a template puts around what was said, at least.
+const AROUND_A_LINE: u32 = 4;
 /// Nothing that is counted is longer.
 const COUNT_LIMIT: usize = 1 << 24;

@@ -13,7 +13,9 @@ use garret_core::model::ChatModel;
 use garret_core::prompt::{Message, PromptEncoder, Role};
 
 use super::Agent;
-use crate::companion::{Answer, Question, ask};
+use super::compact::CALL_US;
+use super::history::Limits;
+use crate::companion::{Answer, Question, ask_until};
 
 /// A fork's prompt, which is at the beginning of the agent's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,8 @@ where
 {
     /// Asks something about the conversation up to turn `to`, or to its newest turn: on a fork of it,
     /// or a companion that has a model of its own with a text. `None` when there is no such
-    /// conversation in the cache, or the fork doesn't fit beside it, or nothing of the text fits.
+    /// conversation in the cache, or the fork doesn't fit beside it, or nothing of the text fits, or
+    /// there is no answer in time.
     ///
     /// # Errors
     /// The model's.
@@ -44,7 +47,7 @@ where
         to: Option<TurnSeq>,
         question: &Question<'_>,
     ) -> Result<Option<Answer>, M::Error> {
-        let Question { role, instruction, grammar, max_tokens } = *question;
+        let Question { role, instruction, max_tokens, .. } = *question;
         if self.apart.of(role).is_some() {
             return self.ask_apart(session, to, question).await;
         }
@@ -52,7 +55,9 @@ where
             return Ok(None);
         };
         let prompt = self.tokens.get(..fork.length).unwrap_or(&self.tokens);
-        ask(&self.parts.model, role, prompt, grammar, max_tokens).await.map(Some)
+        let clock = &*self.parts.clock;
+        let deadline = clock.monotonic_us().saturating_add(CALL_US);
+        ask_until(&self.parts.model, question, prompt, clock, deadline).await
     }
 
     /// Encodes a fork at the end of turn `to`, or of the newest turn, that asks `instruction` and may
@@ -105,7 +110,8 @@ where
         ask: Option<&str>,
     ) -> Option<ForkPrompt> {
         self.counts.turn_to(session);
-        let limits = self.limits();
+        // A reply may have made it longer than a prompt is.
+        let limits = Limits { room: self.budget.n_ctx as usize, ..self.limits() };
         let (encoder, counts) = (&mut self.parts.encoder, &mut self.counts);
         let tokens = &mut self.tokens;
         let read = self.parts.store.with_turns(session, from, |views| {

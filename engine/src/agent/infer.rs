@@ -5,9 +5,9 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
 use garret_core::time::WallTime;
-use garret_storage::{FactSource, NewFact, Origin, ReadError, StateKind};
+use garret_storage::{FactSource, NewFact, Origin, ReadError, StateKind, Ticket, WriteError};
 
-use super::Agent;
+use super::{Agent, states};
 use crate::companion::Question;
 use crate::companion::form::Form as _;
 use crate::infer::carry::{Carry, Thought};
@@ -43,6 +43,7 @@ where
             return Ok(0);
         }
         self.count_uses(session)?;
+        let ticket = self.parts.store.ticket();
         let unread = self.unread(session)?;
         let (mut kept, mut newest) = (Vec::new(), None);
         for heard in &unread {
@@ -56,6 +57,9 @@ where
                     hedged: heard.seen.hedge > 0.0,
                 };
                 let (object, sure) = self.value(&told).await;
+                if self.parts.store.ticket() != ticket {
+                    return Err(WriteError::Outdated.into());
+                }
                 kept.push(told.keep(&self.parts.store, &object, sure)?);
             }
             newest = Some(heard.turn);
@@ -146,6 +150,7 @@ where
 
     async fn try_infer(&mut self, session: &SessionId) -> Result<bool, KeepError> {
         self.confirm(session)?;
+        let ticket = self.parts.store.ticket();
         let Some((turn, said)) = self.recent(session)? else { return Ok(false) };
         if !std::mem::take(&mut self.mind(session, turn)?.due.infer) {
             return Ok(false);
@@ -174,7 +179,7 @@ where
                 return Ok(false);
             }
         };
-        self.leave(session, turn, &inference)?;
+        self.leave(session, turn, &inference, ticket)?;
         Ok(true)
     }
 
@@ -184,11 +189,13 @@ where
         session: &SessionId,
         turn: TurnSeq,
         inference: &Inference,
+        ticket: Ticket,
     ) -> Result<(), KeepError> {
         let store = std::sync::Arc::clone(&self.parts.store);
         let mut carry = self.carry(session)?;
         carry.waiting = Thought::new(turn, inference);
-        self.set_carry(session, &carry)?;
+        let bytes = carry.to_bytes().unwrap_or_default();
+        store.since(ticket).set_state(session, StateKind::Carry, &bytes)?;
         let percent = inference.likeliest().map_or(0, |guess| guess.percent);
         let mind = self.mind(session, turn)?;
         let learned = Learned { confidence: f32::from(percent) / 100.0, ..Learned::default() };
@@ -245,7 +252,7 @@ where
     }
 
     fn carry(&self, session: &SessionId) -> Result<Carry, ReadError> {
-        let bytes = self.parts.store.state(session, StateKind::Carry)?;
+        let bytes = states::read(&self.parts.store, session, StateKind::Carry)?;
         Ok(bytes.map(|bytes| Carry::from_bytes(&bytes)).unwrap_or_default())
     }
 

@@ -6,7 +6,7 @@ use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
 use garret_storage::{FactId, ReadError, StateKind, Store, WriteError};
 
-use super::Agent;
+use super::{Agent, states};
 use crate::companion::form::Size;
 use crate::infer::extract::latest;
 use crate::perceive::{Known, Perception, contradicted, perceive, topic_changed};
@@ -50,7 +50,7 @@ pub(super) struct Told {
 impl Mind {
     /// The mind of a session as it was kept, of a session that is begun or gone back to.
     fn open(store: &Store, session: &SessionId, turn: TurnSeq) -> Result<Self, ReadError> {
-        let kept = store.state(session, StateKind::Gate)?;
+        let kept = states::read(store, session, StateKind::Gate)?;
         let kept = kept.as_deref().and_then(Self::read);
         let (gate, extracted) = match kept {
             Some((gate, extracted)) => {

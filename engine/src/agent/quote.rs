@@ -1,8 +1,6 @@
 //! Stored text in a prompt: marked so that it can't look like anything else, dated, and with the
 //! beginnings of tags spelled so that repeating them asks for nothing.
 
-use jiff::civil::Date;
-
 use crate::local_time;
 use crate::tools::harmless;
 
@@ -34,26 +32,12 @@ pub(super) fn plain(name: &str) -> String {
 
 /// The day of a moment where the user is, such as `8 May 2023`; `undated` for none.
 pub(super) fn day(at_ms: Option<i64>) -> String {
-    at_ms.and_then(local).map_or_else(|| "undated".into(), |date| format(date, "%-d %B %Y"))
+    days(at_ms, at_ms)
 }
 
-/// The days from one moment to a later one, such as `8 May to 10 May 2023`.
-pub(super) fn days(from_ms: i64, to_ms: i64) -> String {
-    let (Some(from), Some(to)) = (local(from_ms), local(to_ms)) else { return "undated".into() };
-    let end = format(to, "%-d %B %Y");
-    match from {
-        _ if from == to => end,
-        _ if from.year() == to.year() => format!("{} to {end}", format(from, "%-d %B")),
-        _ => format!("{} to {end}", format(from, "%-d %B %Y")),
-    }
-}
-
-fn local(at_ms: i64) -> Option<Date> {
-    Some(local_time::at(at_ms)?.date())
-}
-
-fn format(date: Date, how: &str) -> String {
-    date.strftime(how).to_string()
+/// The days from one moment to a later one, such as `8 May to 10 May 2023`; `undated` for none.
+pub(super) fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> String {
+    local_time::days(from_ms, to_ms).unwrap_or_else(|| "undated".into())
 }
 
 /// Whatever some reader may take for the end of a line.

@@ -14,7 +14,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::Resumable;
 use garret_core::prompt::{Message, PromptEncoder, Role};
 use garret_core::token::Token;
-use garret_storage::{SnapshotKind, SnapshotTicket, Store, Unusable, WriteError};
+use garret_storage::{SnapshotKind, Store, Ticket, Unusable, WriteError};
 use sha2::{Digest as _, Sha256};
 
 use super::Agent;
@@ -31,7 +31,7 @@ pub(super) struct Kept {
 #[derive(Debug)]
 pub struct PendingSnapshot<S> {
     store: Arc<Store>,
-    ticket: SnapshotTicket,
+    ticket: Ticket,
     kind: SnapshotKind,
     fingerprint: [u8; 32],
     state: S,
@@ -101,7 +101,7 @@ where
         more: usize,
         most: u64,
     ) -> Option<PendingSnapshot<M::State>> {
-        let ticket = self.parts.store.snapshot_ticket();
+        let ticket = self.parts.store.ticket();
         let from = self.live_from(session)?;
         let live = self.conversation(session, from, TurnSeq::MAX, None)?;
         let (turn, tokens) = (live.to, live.length);
@@ -122,7 +122,7 @@ where
     /// cache loses the conversation by this: it is for the end.
     pub fn prefix_snapshot(&mut self, most: u64) -> Option<PendingSnapshot<M::State>> {
         let (kind, fingerprint) = (SnapshotKind::Prefix, self.prefix_print());
-        let ticket = self.parts.store.snapshot_ticket();
+        let ticket = self.parts.store.ticket();
         if self.parts.store.load_snapshot(kind, &fingerprint).ok()?.is_ok() {
             return None;
         }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::tracked::{self, Root, Sources};
-use super::{Agent, AgentError};
+use super::{Agent, AgentError, states};
 
 /// The record; see the module.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -137,7 +137,7 @@ where
     /// # Errors
     /// When the store can't be read.
     pub fn context(&self, session: &SessionId) -> Result<Option<Context>, ReadError> {
-        let bytes = self.parts.store.state(session, StateKind::Context)?;
+        let bytes = states::read(&self.parts.store, session, StateKind::Context)?;
         let context = bytes.and_then(|bytes| Context::from_bytes(&bytes));
         Ok(context.filter(|context| context.made_for == self.system.made_for))
     }
@@ -151,11 +151,13 @@ where
         if let Some(context) = self.context(session)? {
             return Ok(context);
         }
+        let ticket = self.parts.store.ticket();
         let roots = self.parts.store.roots(session)?;
-        let roots: Vec<_> = roots.iter().map(Root::from).collect();
         let from = self.parts.store.frontier(session)?.saturating_add(1).min(turn);
+        let roots: Vec<_> = roots.iter().filter(|root| root.to < from).map(Root::from).collect();
         let context = self.make_context(session, roots, from, turn)?;
-        let kept = self.parts.store.set_state(session, StateKind::Context, &context.to_bytes());
+        let store = self.parts.store.since(ticket);
+        let kept = store.set_state(session, StateKind::Context, &context.to_bytes());
         if let Err(error) = kept {
             tracing::warn!(%error, "the beginning of the prompt isn't stored: it can change");
         }

@@ -8,7 +8,7 @@ use garret_core::receipt::Receipt;
 use garret_core::scan::{Companion, Companions};
 use garret_core::shorten::shorten;
 use garret_core::token::Token;
-use garret_storage::{NewReply, ReadError, StoredFinish, WriteError};
+use garret_storage::{NewReply, ReadError, StoredFinish, Ticket, WriteError};
 use smol::channel::Receiver;
 use smol::future::{or, poll_fn};
 
@@ -122,9 +122,10 @@ where
         let message = message.map_err(|error| TurnError::NotShowable(error.to_string()))?;
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
+        let ticket = self.parts.store.ticket();
         let prompt = self.prompt(session, turn, text, &message)?;
         let volatile = prompt.is_volatile();
-        let seen = Seen { trace: prompt.trace(), beginning: prompt.beginning.clone() };
+        let seen = Seen { ticket, trace: prompt.trace(), beginning: prompt.beginning.clone() };
         let tokens = self.tokens.get(..prompt.length).unwrap_or(&self.tokens);
         let talk = Talk::new(session, turn, [text, &prompt.volatile], tokens);
         let mut draft = Draft::new(prompt.receipt, prompt.memory);
@@ -250,7 +251,9 @@ where
         };
         let receipt = receipt.with_rounds(&draft.rounds, draft.companions);
         let receipt = receipt.to_bytes().unwrap_or_default();
-        let trace = seen.trace.to_bytes().unwrap_or_default();
+        // It may quote what was forgotten meanwhile.
+        let still = self.parts.store.ticket() == seen.ticket;
+        let trace = seen.trace.to_bytes().ok().filter(|_| still).unwrap_or_default();
         let reply = NewReply {
             text: &draft.text,
             tokens: draft.tokens(),
@@ -267,6 +270,7 @@ where
 
 /// What the model was shown, as it is kept.
 struct Seen {
+    ticket: Ticket,
     trace: Trace,
     beginning: Beginning,
 }

@@ -1,8 +1,8 @@
 //! What a companion is told to do.
 
-use super::source::{Job, clock_days};
+use super::source::Job;
 use crate::companion::form::{Form, Size, Text};
-use crate::{form, row};
+use crate::{form, local_time, row};
 
 /// How much is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(crate) fn instruction(job: &Job, step: Step, target: u32, shown: &Shown<'_>)
         (from, to) if from == to => format!("turn {from}"),
         (from, to) => format!("turns {from} to {to}"),
     };
-    let days = clock_days(job.earliest_ms, job.latest_ms);
+    let days = local_time::days(job.earliest_ms, job.latest_ms);
     let days = days.map(|days| format!(", {days}")).unwrap_or_default();
     let task = match job.depth {
         0 => {

@@ -7,6 +7,7 @@ use garret_core::prompt::{EncodeError, PromptEncoder};
 use garret_core::shorten::shorten;
 use garret_storage::SummaryId;
 
+use crate::agent::remembered::{FOOT, HEAD};
 use crate::local_time;
 
 /// A summary to be made.
@@ -70,9 +71,9 @@ pub(crate) fn transcript<E: PromptEncoder>(
 fn readable(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, block)) = rest.split_once(BLOCK_HEAD) {
+    while let Some((before, block)) = rest.split_once(HEAD.trim_end()) {
         words.push_str(before);
-        rest = block.split_once(BLOCK_FOOT).map_or("", |(_, after)| after);
+        rest = block.split_once(FOOT.trim_end()).map_or("", |(_, after)| after);
     }
     words.push_str(rest);
     let encoded = |word: &str| {
@@ -90,25 +91,11 @@ fn readable(text: &str) -> String {
     shown.collect()
 }
 
-/// Begins a block that a prompt had and nobody said.
-const BLOCK_HEAD: &str = "[Remembered. Lines after >";
-/// Ends it.
-const BLOCK_FOOT: &str = "[End of what is remembered]";
 /// No word of any language is as long, and a line of base64 is hardly shorter.
 const ENCODED_BYTES: usize = 76;
 
 const fn is_encoded(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'-' | b'_')
-}
-
-/// `8 May 2023` or `8 May 2023 to 9 May 2023`; `None` when neither day is known.
-pub(crate) fn clock_days(earliest_ms: Option<i64>, latest_ms: Option<i64>) -> Option<String> {
-    let day = |ms: i64| local_time::format(ms, "%-d %B %Y");
-    match (earliest_ms.and_then(day), latest_ms.and_then(day)) {
-        (Some(first), Some(last)) if first != last => Some(format!("{first} to {last}")),
-        (Some(day), _) | (None, Some(day)) => Some(day),
-        (None, None) => None,
-    }
 }
 
 fn minute(ms: i64) -> Option<String> {
@@ -124,20 +111,9 @@ mod tests {
         let picture = format!("Look: data:image/png;base64,{} nice?", "iVBORw0KGgo".repeat(40));
         assert_eq!(readable(&picture), "Look: (data) nice?");
         assert_eq!(readable(&"QUJD".repeat(30)), "(data) ");
-        let block =
-            "[Remembered. Lines after > are quotes.]\n> old\n[End of what is remembered]\n\nHi.";
-        assert_eq!(readable(block).trim(), "Hi.");
+        let block = [HEAD, "> old\n", FOOT, "Hi."].concat();
+        assert_eq!(readable(&block).trim(), "Hi.");
         let prose = "Donaudampfschifffahrtsgesellschaftskapitaen  says\nhello ";
         assert_eq!(readable(prose), prose);
-    }
-
-    #[test]
-    fn days_are_named_once() {
-        assert_eq!(clock_days(None, None), None);
-        let noon = 1_683_547_200_000;
-        let day = 86_400_000;
-        assert_eq!(clock_days(Some(noon), Some(noon)), Some("8 May 2023".into()));
-        let days = clock_days(Some(noon), Some(noon + 2 * day));
-        assert_eq!(days, Some("8 May 2023 to 10 May 2023".into()));
     }
 }

@@ -61,7 +61,10 @@ fn about(summary: &Summary) -> String {
     let Summary { depth, from, to, tokens, source_tokens, .. } = summary;
     let mut about = vec![
         format!("summary of turns {from} to {to}"),
-        format!("{} to {}", date(summary.earliest_ms), date(summary.latest_ms)),
+        match summary.latest_ms {
+            0 => "undated".to_owned(),
+            latest => format!("{} to {}", date(summary.earliest_ms), date(latest)),
+        },
     ];
     if summary.sources.is_empty() {
         about.push(format!("depth {depth}, made from the turns"));

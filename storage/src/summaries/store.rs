@@ -11,6 +11,7 @@ use super::view::{NewSummary, StateKind, Summary};
 use crate::error::{Fault, ReadError, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
+use crate::snapshot::Ticket;
 use crate::store::{MAX_BYTES, Store};
 use crate::write::{check_size, unexpected};
 
@@ -36,6 +37,23 @@ impl Store {
         context: Option<&[u8]>,
         at: WallTime,
     ) -> Result<Vec<SummaryId>, WriteError> {
+        self.compact_since(None, session, summaries, context, at)
+    }
+
+    /// Writes that are refused with [`WriteError::Outdated`] once anything was deleted or forgotten
+    /// after `ticket` was taken: for what takes long to be made of what was said.
+    pub const fn since(&self, ticket: Ticket) -> Since<'_> {
+        Since { store: self, ticket }
+    }
+
+    fn compact_since(
+        &self,
+        ticket: Option<Ticket>,
+        session: &SessionId,
+        summaries: &[NewSummary<'_>],
+        context: Option<&[u8]>,
+        at: WallTime,
+    ) -> Result<Vec<SummaryId>, WriteError> {
         for summary in summaries {
             check_size("the summary", summary.text.len())?;
         }
@@ -49,10 +67,21 @@ impl Store {
             context,
             at: at.into(),
         });
-        self.writing(|open| match open.perform(&op)? {
-            Ok(Outcome::Compacted(ids)) => Ok(Ok(ids)),
-            other => unexpected(other),
+        self.writing(|open| {
+            if !self.is_current(ticket) {
+                return Ok(Err(WriteError::Outdated));
+            }
+            match open.perform(&op)? {
+                Ok(Outcome::Compacted(ids)) => Ok(Ok(ids)),
+                other => unexpected(other),
+            }
         })
+    }
+
+    /// Whether nothing was deleted or forgotten since `ticket` was taken; true without one. Holds for
+    /// as long as the store is being written to.
+    fn is_current(&self, ticket: Option<Ticket>) -> bool {
+        ticket.is_none_or(|ticket| ticket == self.ticket())
     }
 
     /// All summaries of a session, by their first turn, then by depth. None where there is no such
@@ -122,9 +151,22 @@ impl Store {
         kind: StateKind,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
+        self.set_state_since(None, session, kind, bytes)
+    }
+
+    fn set_state_since(
+        &self,
+        ticket: Option<Ticket>,
+        session: &SessionId,
+        kind: StateKind,
+        bytes: &[u8],
+    ) -> Result<(), WriteError> {
         check_state(bytes)?;
         let op = Op::SetState { session: session.as_str(), kind: kind.to_byte(), bytes };
-        self.writing(|open| Ok(open.perform(&op)?.map(|_| ())))
+        self.writing(|open| match self.is_current(ticket) {
+            true => Ok(open.perform(&op)?.map(|_| ())),
+            false => Ok(Err(WriteError::Outdated)),
+        })
     }
 
     /// What the model saw in a turn, as it was stored with the reply; `None` where nothing was, and
@@ -148,6 +190,42 @@ impl Store {
             };
             Ok(Ok(read(&open.database.begin_read()?, record.number)?))
         })
+    }
+}
+
+/// See [`Store::since`].
+#[derive(Clone, Copy, Debug)]
+pub struct Since<'s> {
+    store: &'s Store,
+    ticket: Ticket,
+}
+
+impl Since<'_> {
+    /// As [`Store::compact_session`].
+    ///
+    /// # Errors
+    /// [`WriteError::Outdated`] and as there.
+    pub fn compact_session(
+        &self,
+        session: &SessionId,
+        summaries: &[NewSummary<'_>],
+        context: Option<&[u8]>,
+        at: WallTime,
+    ) -> Result<Vec<SummaryId>, WriteError> {
+        self.store.compact_since(Some(self.ticket), session, summaries, context, at)
+    }
+
+    /// As [`Store::set_state`].
+    ///
+    /// # Errors
+    /// [`WriteError::Outdated`] and as there.
+    pub fn set_state(
+        &self,
+        session: &SessionId,
+        kind: StateKind,
+        bytes: &[u8],
+    ) -> Result<(), WriteError> {
+        self.store.set_state_since(Some(self.ticket), session, kind, bytes)
     }
 }
 

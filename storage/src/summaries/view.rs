@@ -98,7 +98,7 @@ pub struct Summary {
     pub made_ms: i64,
     /// How far that clock could be trusted.
     pub clock: Confidence,
-    /// Wall clock of the earliest turn that it covers, likewise.
+    /// Wall clock of the earliest turn that it covers, likewise; 0 where no clock could be trusted.
     pub earliest_ms: i64,
     /// Wall clock of the latest turn or reply that it covers, likewise.
     pub latest_ms: i64,

@@ -1,5 +1,6 @@
 //! Compactions within one transaction of the database.
 
+use garret_core::time::Confidence;
 use redb::{ReadableTable, Table, WriteTransaction};
 
 use super::error::SummaryError;
@@ -242,19 +243,22 @@ impl<'w, 't> Writer<'w, 't> {
         Ok(Extent { first: from, last: to, depth: 0, earliest_ms, latest_ms })
     }
 
-    /// When the first and the last of the turns was said. Those that can't be read don't count.
+    /// When the first and the last of the turns was said, by clocks that could be trusted; 0 for
+    /// neither. What can't be read doesn't count.
     fn times(&self, from: u64, to: u64) -> Result<(i64, i64), Stop> {
         let (first, last) = (turn_key(self.session, from), turn_key(self.session, to));
         let mut times = Vec::new();
         for entry in self.said.turns.range::<&TurnKey>(&first..=&last)? {
             let (key, bytes) = entry?;
             let turn = TurnRecord::view(self.session, seq_of(key.value()), bytes.value());
-            times.extend(turn.ok().map(|turn| turn.accepted_ms));
+            let turn = turn.ok().filter(|turn| turn.clock != Confidence::Wrong);
+            times.extend(turn.map(|turn| turn.accepted_ms));
         }
         for entry in self.said.replies.range::<&TurnKey>(&first..=&last)? {
             let (key, bytes) = entry?;
             let reply = ReplyRecord::view(self.session, seq_of(key.value()), bytes.value());
-            times.extend(reply.ok().map(|reply| reply.finished_ms));
+            let reply = reply.ok().filter(|reply| reply.clock != Confidence::Wrong);
+            times.extend(reply.map(|reply| reply.finished_ms));
         }
         Ok((times.iter().copied().min().unwrap_or(0), times.iter().copied().max().unwrap_or(0)))
     }
@@ -275,8 +279,9 @@ impl<'w, 't> Writer<'w, 't> {
         if (u16::from(draft.depth), draft.first, draft.last) != (depth, first, last) {
             return Err(mismatch(draft, depth, (first, last)));
         }
-        let earliest_ms = sources.iter().map(|source| source.earliest_ms).min().unwrap_or(0);
-        let latest_ms = sources.iter().map(|source| source.latest_ms).max().unwrap_or(0);
+        let dated = || sources.iter().filter(|source| source.latest_ms != 0);
+        let earliest_ms = dated().map(|source| source.earliest_ms).min().unwrap_or(0);
+        let latest_ms = dated().map(|source| source.latest_ms).max().unwrap_or(0);
         for source in sources {
             self.save(&SummaryRecord { parent: id, ..source })?;
         }

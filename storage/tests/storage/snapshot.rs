@@ -11,7 +11,7 @@ const CONVERSATION: SnapshotKind = SnapshotKind::Conversation;
 const MADE_FOR: [u8; 32] = [9; 32];
 
 fn save(store: &Store, kind: SnapshotKind, pieces: &[&[u8]]) -> bool {
-    store.save_snapshot(kind, store.snapshot_ticket(), &MADE_FOR, pieces).unwrap()
+    store.save_snapshot(kind, store.ticket(), &MADE_FOR, pieces).unwrap()
 }
 
 fn load(store: &Store, kind: SnapshotKind) -> Result<Vec<u8>, Unusable> {
@@ -50,7 +50,7 @@ fn what_is_forgotten_is_in_no_snapshot() {
         for kind in [CONVERSATION, SnapshotKind::Prefix] {
             assert!(save(&store, kind, &[b"state of ", CANARY.as_bytes()]));
         }
-        let ticket = store.snapshot_ticket();
+        let ticket = store.ticket();
         remove(&store);
         for part in [Part::Conversation, Part::Prefix] {
             assert!(disk.part(part).is_empty().unwrap(), "{part:?}");
@@ -80,7 +80,7 @@ fn a_full_disk_leaves_none() {
         })
     })
     .unwrap();
-    let ticket = store.snapshot_ticket();
+    let ticket = store.ticket();
     let state = [7_u8; 400];
     let saved = store.save_snapshot(CONVERSATION, ticket, &MADE_FOR, &[&state]);
     assert!(matches!(saved, Err(WriteError::Full | WriteError::Medium(_))), "{saved:?}");

@@ -8,6 +8,8 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod changed;
+mod forgotten;
 mod hurried;
 mod power;
 mod talk;

@@ -87,6 +87,20 @@ impl Talk {
         smol::block_on(self.agent.idle(&session()))
     }
 
+    /// Says so many remarks, with idle time after each.
+    pub(crate) fn chat(&mut self, count: u64) {
+        for _ in 0..count {
+            let said = self.said().len() as u64;
+            self.say(&remark(said + 1));
+            self.idle();
+        }
+    }
+
+    /// The newest prompt of the conversation as text.
+    pub(crate) fn prompt(&self) -> String {
+        text(self.model.prompts().last().unwrap())
+    }
+
     /// What was said and answered.
     pub(crate) fn said(&self) -> Vec<(u64, String, Option<String>)> {
         said(self.store())
