@@ -42,6 +42,7 @@ pub(crate) fn options(config: &Config) -> Options {
         companions: config.companions.value,
         companion_size: config.companion_schema.value,
         tools: config.tools.value == Switch::On,
+        tool_protocol: config.tool_protocol.value,
     }
 }
 

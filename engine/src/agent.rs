@@ -58,6 +58,7 @@ use slot::Instructions;
 pub use apart::OwnModel;
 pub use compact::{Compaction, When};
 pub use idle::Idled;
+pub use protocol::ToolProtocol;
 pub use resume::PendingSnapshot;
 pub use rounds::WORDS;
 pub use slot::{Context, PERSONA};
@@ -103,6 +104,8 @@ pub struct Options {
     pub companion_size: Option<Size>,
     /// Whether the model can look things up in the middle of a reply.
     pub tools: bool,
+    /// How it is told of tools and calls them.
+    pub tool_protocol: ToolProtocol,
 }
 
 impl Options {
@@ -110,20 +113,14 @@ impl Options {
     fn has_companions(&self) -> bool {
         self.companions != Mode::Off || self.compact_at > 0
     }
-
-    /// With the use of tools in front of the system prompt, where there are any.
-    fn with_protocol(self) -> Self {
-        match self.tools {
-            true => Self { system_prompt: protocol::with_tools(&self.system_prompt), ..self },
-            false => self,
-        }
-    }
 }
 
 /// A model that remembers.
 pub struct Agent<M, E> {
     parts: Parts<M, E>,
     options: Options,
+    /// What it costs to tell of tools in the model's own form; `None` where that isn't done.
+    native: Option<u32>,
     budget: Budget,
     system: Instructions,
     counts: Counts,
@@ -161,11 +158,23 @@ where
             false => budget.without_companions(),
         };
         let tokens = vec![Token(0); budget.n_ctx as usize];
-        let options = options.with_protocol();
+        let mut parts = parts;
+        let (options, native) = protocol::choose(options, &mut parts.encoder, &budget)?;
         let (counts, system) = (Counts::default(), Instructions::default());
         let (settled, mind, kept, apart) = (None, None, None, Apart::default());
-        let mut agent =
-            Self { parts, options, budget, system, counts, tokens, settled, mind, kept, apart };
+        let mut agent = Self {
+            parts,
+            options,
+            native,
+            budget,
+            system,
+            counts,
+            tokens,
+            settled,
+            mind,
+            kept,
+            apart,
+        };
         agent.rehearse()?;
         Ok(agent)
     }
@@ -183,6 +192,14 @@ where
     /// What is remembered.
     pub fn store(&self) -> &Store {
         &self.parts.store
+    }
+
+    /// How the model is told of tools: [`ToolProtocol::Tags`] or [`ToolProtocol::Native`], and `None`
+    /// where it isn't.
+    pub fn tool_protocol(&self) -> Option<ToolProtocol> {
+        let protocol =
+            if self.native.is_some() { ToolProtocol::Native } else { ToolProtocol::Tags };
+        self.options.tools.then_some(protocol)
     }
 
     /// What makes vectors, if there is any.
@@ -235,6 +252,14 @@ pub enum AgentError {
     /// The system prompt doesn't fit.
     #[error("{0}")]
     Prompt(String),
+    /// The form of tool calls that was asked for can't be used.
+    #[error(
+        "the model's own form of tool calls can't be used: {reason}; set tool_protocol to auto or tags"
+    )]
+    ToolProtocol {
+        /// Why not.
+        reason: String,
+    },
     /// The chat template fails.
     #[error("the model's chat template can't be used: {0}")]
     Template(Box<dyn std::error::Error>),

@@ -143,6 +143,17 @@
 //! They stand behind the user's instructions and end with what holds for most messages: told of tools
 //! first, Qwen2.5-Coder-1.5B answered nearly everything with an apology.
 //!
+//! # Why is there one known form of native tool calls?
+//!
+//! A call must be found while it streams, held back from the user, told from a quotation and from code,
+//! and answered in the template's role for it. That is worth having where it can be shown to work:
+//! the form of Hermes and Qwen 2.5 (`<tool_call>` around a JSON object) is the commonest, and Qwen's
+//! weights know it. A template is tried, not recognised by name: it must show all tools, the marks of a
+//! call, and the answer of a tool behind the call. Where it doesn't (Llama 3, Mistral, templates
+//! without tools), where the marks are control tokens, which stand for no text, or where telling
+//! takes more than 450 tokens of a window under 32,768, tags do the same. The answer of a tool is data in
+//! either form: what spells a mark in it is plain text.
+//!
 //! # Why is a companion's own model known by its content?
 //!
 //! A copy of the chat model under another path has the same weights, so a second context of it would

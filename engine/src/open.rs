@@ -149,6 +149,7 @@ fn options(config: &Config, model: &LlamaChat) -> Options {
         companions: config.companions.value,
         companion_size: config.companion_schema.value,
         tools: uses_tools(config, model.facts()),
+        tool_protocol: config.tool_protocol.value,
     }
 }
 

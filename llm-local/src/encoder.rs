@@ -22,7 +22,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use garret_core::prompt::{Content, EncodeError, Message, PromptEncoder};
+use garret_core::prompt::{Content, EncodeError, Message, PromptEncoder, ToolSpec};
 use garret_core::token::{Token, TokenBuf};
 
 use crate::template::{ChatTemplate, Item, TemplateError, Turn};
@@ -218,6 +218,10 @@ impl<V: Vocabulary> PromptEncoder for Encoder<V> {
             *end = start + lengths.get(*items).copied().unwrap_or_default();
         }
         Ok(())
+    }
+
+    fn tell_of(&mut self, tools: &[ToolSpec<'_>]) -> bool {
+        self.template.tell_of(tools)
     }
 
     /// Exact below 4 KiB. Above, the text is counted in pieces of at most 4 KiB, cut at white space

@@ -13,6 +13,10 @@
 //! drops it, or moves it (Mistral shows it in the newest message, which would make every turn a new
 //! prompt), its text is put before that of the next user message, with a blank line between.
 //!
+//! Tools are told of in the template's own form where that is the one of Hermes and Qwen: the template
+//! shows a list `tools`, has calls written as `<tool_call>` around JSON, and takes messages of the role
+//! `tool`. Whether it does is found out by rendering. Other forms (Llama 3, Mistral) aren't known.
+//!
 //! Limits: a template that prints content through a filter other than `trim` gets the placeholder
 //! and fails or garbles it at load, which is an error. Role marks that the vocabulary knows as
 //! plain text (`[INST]` of the first Mistral models) can be spelled by content; no tokenizer
@@ -29,10 +33,12 @@ use crate::vocab::{SpecialIndex, SpecialKind, Specials};
 
 mod jinja;
 mod layout;
+mod tools;
 
 pub use layout::{Item, Layout};
 
 use jinja::{Jinja, Slot};
+use tools::Tools;
 
 /// One message, as the template is to show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +82,7 @@ pub struct ChatTemplate {
     guarded: SpecialIndex,
     bos: Option<(garret_core::token::Token, String)>,
     add_bos: bool,
+    tools: Tools,
 }
 
 /// Why a template can't be used, or refuses some messages.
@@ -170,6 +177,7 @@ impl ChatTemplate {
             guarded: SpecialIndex::default(),
             bos: specials.bos.clone(),
             add_bos: specials.add_bos,
+            tools: Tools::new(source, specials),
         };
         let mut written = template.probe()?;
         // Branches that the probes don't reach can still be reached by a conversation.
@@ -202,7 +210,7 @@ impl ChatTemplate {
         reply_follows: bool,
     ) -> Result<Vec<Segment<'a>>, TemplateError> {
         let slots = self.slots(turns);
-        self.jinja.render(turns, &slots, reply_follows)
+        self.jinja.render(turns, &slots, self.tools.shown(turns), reply_follows)
     }
 
     /// Renders `turns` into what is tokenised and put in by id.
@@ -211,7 +219,7 @@ impl ChatTemplate {
     /// See [`render`](Self::render).
     pub fn layout(&self, turns: &[Turn<'_>], reply_follows: bool) -> Result<Layout, TemplateError> {
         let slots = self.slots(turns);
-        let segments = self.jinja.render(turns, &slots, reply_follows)?;
+        let segments = self.jinja.render(turns, &slots, self.tools.shown(turns), reply_follows)?;
         Ok(layout::Builder::new(self, turns, &segments).build())
     }
 

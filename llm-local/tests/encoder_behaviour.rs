@@ -40,8 +40,12 @@ impl Vocabulary for Bytes {
 
     fn tokenize(&self, text: &str, out: &mut Vec<Token>) -> Result<(), TextTooLong> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let words =
-            [("<think>", Token(300)), ("</think>", Token(301)), ("<tool_call>", Token(302))];
+        let words = [
+            ("<think>", Token(300)),
+            ("</think>", Token(301)),
+            ("<tool_call>", Token(302)),
+            ("</tool_call>", Token(303)),
+        ];
         let mut rest = text;
         while let Some(first) = rest.bytes().next() {
             let known = words.iter().chain(&self.evil).find(|(word, _)| rest.starts_with(word));

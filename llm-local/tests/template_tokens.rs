@@ -97,7 +97,7 @@ fn of_model((file, model): (&'static str, Arc<LlamaModel>)) -> Vec<Setup> {
     let own = own.map(|source| ("its own", source, true));
     let families = FAMILIES.iter().map(|family| {
         let mark = match family.name {
-            "chatml" | "qwen3" => "<|im_end|>",
+            "chatml" | "qwen2.5" | "qwen3" => "<|im_end|>",
             "gemma2" | "gemma3" => "<end_of_turn>",
             _ => "none of these vocabularies",
         };

@@ -12,6 +12,8 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
+    /// A tool that the model called in the form of its template; see [`PromptEncoder::tell_of`].
+    Tool,
 }
 
 impl Role {
@@ -21,6 +23,7 @@ impl Role {
             Self::System => "system",
             Self::User => "user",
             Self::Assistant => "assistant",
+            Self::Tool => "tool",
         }
     }
 }
@@ -83,6 +86,46 @@ impl<'a> Message<'a> {
     }
 }
 
+/// A tool, as a model is told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolSpec<'a> {
+    /// What it is called by: letters, digits, `-` and `_`.
+    pub name: &'a str,
+    /// What it is good for.
+    pub description: &'a str,
+    /// What it needs, all of it.
+    pub parameters: &'a [ToolParameter<'a>],
+}
+
+/// Something a tool needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolParameter<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it is.
+    pub kind: ParameterKind,
+}
+
+/// What a parameter of a tool is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ParameterKind {
+    /// Any text.
+    Text,
+    /// A whole number.
+    Integer,
+}
+
+impl ParameterKind {
+    /// Its name in a JSON schema.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Text => "string",
+            Self::Integer => "integer",
+        }
+    }
+}
+
 /// Turns messages into the token run that is decoded, and counts text.
 ///
 /// What is counted is what is decoded: an implementation has one path for both. It must be
@@ -106,6 +149,15 @@ pub trait PromptEncoder {
         out: &mut TokenBuf<'_>,
         ends: &mut [usize],
     ) -> Result<(), EncodeError<Self::Error>>;
+
+    /// Has every prompt that begins with a system message tell of `tools` in the form of the model's
+    /// own template, and none if there are none. Calls are then written as
+    /// [`TagScanner::with_calls`](crate::scan::TagScanner::with_calls) reads them, and
+    /// [`Role::Tool`] answers them. False when the template has no such form, or none that is
+    /// known: nothing is told then.
+    fn tell_of(&mut self, tools: &[ToolSpec<'_>]) -> bool {
+        tools.is_empty()
+    }
 
     /// Number of tokens of `content` by itself. Stops early and returns a number above `limit` once
     /// it is certain that the count exceeds `limit`, so that a huge text costs no more than a large

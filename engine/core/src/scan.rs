@@ -29,6 +29,11 @@
 //! assert_eq!(tags, 1);
 //! ```
 //!
+//! A scanner [with calls](TagScanner::with_calls) finds those of a model's own template, too:
+//! `<tool_call>` and a JSON object, then `</tool_call>`. The closer may be missing behind a whole
+//! object, and the object may lack its last braces or have some too many. What begins with
+//! `<tool_call>` and holds no object is text; an object that the output cuts off is stripped.
+//!
 //! # What is a tag
 //!
 //! - **Opener**: `<<` or, repaired, `<`; `garret`; `-` or, repaired, `_` or blanks; `tool` or
@@ -59,6 +64,7 @@
 //! as prose. Everything that isn't part of a tag comes out byte for byte, valid UTF-8 or not; a
 //! piece of text can end in the middle of a character.
 
+mod call;
 mod grammar;
 mod markdown;
 mod quoted;
@@ -74,6 +80,8 @@ pub struct TagScanner {
     /// Empty, or a `<` outside of a fence and what followed.
     held: heapless::Vec<u8, { TagScanner::MAX_TAG_BYTES }>,
     shown: Markdown,
+    /// Whether calls are more than text.
+    calls: bool,
 }
 
 impl TagScanner {
@@ -82,7 +90,12 @@ impl TagScanner {
 
     /// A scanner at the beginning of an output.
     pub const fn new() -> Self {
-        Self { held: heapless::Vec::new(), shown: Markdown::new() }
+        Self { held: heapless::Vec::new(), shown: Markdown::new(), calls: false }
+    }
+
+    /// A scanner that finds `<tool_call>` as well: for a model whose template tells it of tools.
+    pub const fn with_calls() -> Self {
+        Self { held: heapless::Vec::new(), shown: Markdown::new(), calls: true }
     }
 
     /// Takes the next bytes of the output and reports what they decide, in the order of the output.
@@ -103,7 +116,7 @@ impl TagScanner {
     /// Ends the output and reports what was held back. The scanner is new again.
     pub fn finish(&mut self, sink: &mut impl FnMut(Scan<'_>)) {
         self.settle(true, sink);
-        *self = Self::new();
+        *self = Self { calls: self.calls, ..Self::new() };
     }
 
     /// How many bytes are held back.
@@ -136,7 +149,8 @@ impl TagScanner {
     /// Reports what the `<` at the front of the buffer begins; returns how many bytes that are, 0
     /// when it is undecided.
     fn settle_opener(&mut self, limit: Limit, sink: &mut impl FnMut(Scan<'_>)) -> usize {
-        let mut found = grammar::find(&self.held, limit);
+        let call = if self.calls { call::find(&self.held, limit) } else { None };
+        let mut found = call.unwrap_or_else(|| grammar::find(&self.held, limit));
         if self.shown.in_span() && !matches!(found, Found::Text(_)) {
             match self.shown.closes(&self.held, limit != Limit::None) {
                 Some(true) => found = Found::Text(1),
@@ -205,6 +219,12 @@ pub enum TagKind<'a> {
     },
     /// To start companions; none if no name was known.
     Companions(Companions),
+    /// To run a tool, in the form of the model's own template.
+    Call {
+        /// An object with the name of the tool and its arguments, as the model wrote it: perhaps not
+        /// valid JSON.
+        json: &'a str,
+    },
 }
 
 /// A tag that was taken out of the text because it couldn't be understood.

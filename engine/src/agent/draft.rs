@@ -30,13 +30,13 @@ pub(super) struct Draft {
     pub(super) first_us: Option<u64>,
     /// Whether a tag of a tool is to end the round.
     pub(super) armed: bool,
+    native: bool,
     round: Round,
     /// The text before this round, which has no tokens of this round.
     before: bool,
 }
 
 /// What was generated since the last prompt.
-#[derive(Default)]
 struct Round {
     tokens: Vec<Token>,
     /// Whether a control token was generated. Such a reply is kept as text alone: put back by its
@@ -51,18 +51,41 @@ struct Round {
     from: usize,
 }
 
+impl Round {
+    fn new(from: usize, native: bool) -> Self {
+        Self {
+            tokens: Vec::new(),
+            structural: false,
+            stripped: false,
+            scanner: if native { TagScanner::with_calls() } else { TagScanner::new() },
+            utf8: Utf8Stream::new(),
+            asked: None,
+            from,
+        }
+    }
+}
+
 /// A tag of a tool, and what the model wrote behind it in the same token.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     /// The tag as it was spelled.
     pub(super) raw: Vec<u8>,
-    pub(super) verb: String,
-    pub(super) payload: String,
+    pub(super) wish: Wish,
     behind: Vec<u8>,
 }
 
+/// What a model asks a tool for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Wish {
+    /// By a tag of ours: its verb and what follows that.
+    Tag(String, String),
+    /// In the form of its own template: JSON.
+    Call(String),
+}
+
 impl Draft {
-    pub(super) fn new(receipt: Receipt, memory: Vec<String>) -> Self {
+    /// An empty draft; `native` when the model may call tools in the form of its own template.
+    pub(super) fn new(receipt: Receipt, memory: Vec<String>, native: bool) -> Self {
         Self {
             receipt,
             memory,
@@ -74,7 +97,8 @@ impl Draft {
             given_up: None,
             first_us: None,
             armed: false,
-            round: Round::default(),
+            native,
+            round: Round::new(0, native),
             before: false,
         }
     }
@@ -128,17 +152,19 @@ impl Draft {
                     TagKind::Companions(asked) => {
                         self.companions = asked.iter().fold(self.companions, Companions::with);
                     }
-                    TagKind::Tool { verb, payload } if self.armed && self.round.asked.is_none() => {
-                        self.round.asked = Some(Asked {
-                            raw: tag.raw.to_vec(),
-                            verb: verb.to_owned(),
-                            payload: payload.to_owned(),
-                            behind: Vec::new(),
-                        });
+                    TagKind::Tool { verb, payload } => {
+                        self.ask(tag.raw, Wish::Tag(verb.to_owned(), payload.to_owned()));
                     }
-                    TagKind::Tool { .. } => {}
+                    TagKind::Call { json } => self.ask(tag.raw, Wish::Call(json.to_owned())),
                 }
             }
+        }
+    }
+
+    /// Takes the first wish of a round in which there may be one.
+    fn ask(&mut self, raw: &[u8], wish: Wish) {
+        if self.armed && self.round.asked.is_none() {
+            self.round.asked = Some(Asked { raw: raw.to_vec(), wish, behind: Vec::new() });
         }
     }
 
@@ -183,7 +209,7 @@ impl Draft {
         self.around.push(around);
         self.rounds.push(report);
         self.before = !self.text.is_empty();
-        self.round = Round { from: self.text.len(), ..Round::default() };
+        self.round = Round::new(self.text.len(), self.native);
     }
 
     /// Whether nothing was shown but white space.
@@ -194,7 +220,7 @@ impl Draft {
     /// What was generated in this round is given up: the round begins again.
     pub(super) fn begin_again(&mut self) {
         // The text before has no tokens of this round.
-        self.round = Round { from: self.text.len(), stripped: true, ..Round::default() };
+        self.round = Round { stripped: true, ..Round::new(self.text.len(), self.native) };
         self.armed = false;
     }
 

@@ -25,7 +25,7 @@ use garret_core::token::{Token, TokenBuf, TokenBytes};
 use smol::channel::Receiver;
 
 use super::Agent;
-use super::draft::{Asked, Draft};
+use super::draft::{Asked, Draft, Wish};
 use super::promise::is_promise;
 use super::prompt::spelled;
 use crate::receipt::RoundReport;
@@ -128,7 +128,7 @@ where
         on_text: &mut dyn FnMut(&str),
     ) -> bool {
         match draft.asked().cloned() {
-            Some(asked) if self.is_foreign(talk, draft, &asked.raw) => {
+            Some(asked) if self.is_foreign(talk, draft, &asked) => {
                 tracing::info!("a tag was quoted and not obeyed");
                 draft.go_on(on_text);
                 true
@@ -139,8 +139,20 @@ where
         }
     }
 
-    /// Whether a tag stands in a text of the prompt that the model didn't write.
-    fn is_foreign(&self, talk: &Talk<'_>, draft: &Draft, raw: &[u8]) -> bool {
+    /// Whether a tag stands in a text of the prompt that the model didn't write, in its own spelling
+    /// or in the usual one.
+    fn is_foreign(&self, talk: &Talk<'_>, draft: &Draft, asked: &Asked) -> bool {
+        let usual = match &asked.wish {
+            Wish::Tag(..) => None,
+            Wish::Call(json) => serde_json::from_str::<serde_json::Value>(json).ok(),
+        };
+        let usual = usual.map(|json| json.to_string());
+        let spelled = [Some(asked.raw.as_slice()), usual.as_deref().map(str::as_bytes)];
+        spelled.into_iter().flatten().any(|raw| self.is_in_prompt(talk, draft, raw))
+    }
+
+    /// Whether `raw` stands in a text of the prompt that the model didn't write.
+    fn is_in_prompt(&self, talk: &Talk<'_>, draft: &Draft, raw: &[u8]) -> bool {
         if talk.quoted.iter().any(|text| is_quoted(raw, text)) {
             return true;
         }
@@ -161,7 +173,8 @@ where
         let answer = self.answer(talk, asked);
         let last = draft.rounds.len() + 1 == MOST_ROUNDS;
         let foot = if last { LAST } else { NEXT };
-        let Some(room) = self.room(talk, draft, foot) else { return false };
+        let role = if self.native.is_some() { Role::Tool } else { Role::User };
+        let Some(room) = self.room(talk, draft, role, foot) else { return false };
         let (room, here) = (room.min(self.ceiling()), talk.session.as_str());
         let fenced = fence(&answer, &mut self.parts.encoder, room, here);
         let (text, shortened) = match fenced {
@@ -170,7 +183,7 @@ where
         };
         talk.quoted.extend(answer.entries.iter().map(|entry| entry.text.clone()));
         let report = RoundReport { call: answer.call, shortened, ..RoundReport::default() };
-        self.append(talk, draft, &[&text, foot].concat(), report)
+        self.append(talk, draft, (role, &[&text, foot].concat()), report)
     }
 
     /// Reminds a model that promised to look something up and wrote no tag, once.
@@ -180,7 +193,8 @@ where
         }
         talk.nudged = true;
         let report = RoundReport { call: REMINDED.to_owned(), ..RoundReport::default() };
-        self.append(talk, draft, NUDGE, report)
+        let nudge = if self.native.is_some() { NUDGE_TO_CALL } else { NUDGE };
+        self.append(talk, draft, (Role::User, nudge), report)
     }
 
     fn answer(&self, talk: &Talk<'_>, asked: &Asked) -> Answer {
@@ -192,12 +206,15 @@ where
             turn: Some(talk.turn),
             now: (now.confidence != Confidence::Wrong).then_some(now.unix_ms),
         };
-        let written = || format!("{} {}", asked.verb, asked.payload);
-        let call = match Call::parse(&asked.verb, &asked.payload) {
-            Ok(call) => call,
-            Err(error) => return Answer::failed(written(), &error),
+        let (written, call) = match &asked.wish {
+            Wish::Tag(verb, payload) => (format!("{verb} {payload}"), Call::parse(verb, payload)),
+            Wish::Call(json) => (json.clone(), tools::read_call(json)),
         };
-        tools::run(&context, &call).unwrap_or_else(|error| Answer::failed(written(), &error))
+        let call = match call {
+            Ok(call) => call,
+            Err(error) => return Answer::failed(written, &error),
+        };
+        tools::run(&context, &call).unwrap_or_else(|error| Answer::failed(written, &error))
     }
 
     /// Most tokens of one result.
@@ -206,8 +223,8 @@ where
     }
 
     /// Tokens that a result may have before `foot`; `None` when the reply took too much already.
-    fn room(&mut self, talk: &Talk<'_>, draft: &Draft, foot: &str) -> Option<usize> {
-        let around = self.suffix(draft.generated(), foot)?.len();
+    fn room(&mut self, talk: &Talk<'_>, draft: &Draft, role: Role, foot: &str) -> Option<usize> {
+        let around = self.suffix(draft.generated(), (role, foot))?.len();
         let left = self.budget.reply_reserve.saturating_sub(draft.receipt.reply_tokens);
         let reply = left.min(self.budget.reply_reserve / 2);
         let taken = talk.prompt.len() + draft.generated().len() + around + reply as usize;
@@ -220,10 +237,10 @@ where
         &mut self,
         talk: &mut Talk<'_>,
         draft: &mut Draft,
-        text: &str,
+        (role, text): (Role, &str),
         mut report: RoundReport,
     ) -> bool {
-        let Some(suffix) = self.suffix(draft.generated(), text) else { return false };
+        let Some(suffix) = self.suffix(draft.generated(), (role, text)) else { return false };
         let length = talk.prompt.len() + draft.generated().len() + suffix.len();
         let reply = self.max_tokens(length, draft);
         if reply < SHORTEST_REPLY {
@@ -248,14 +265,14 @@ where
     /// What comes after a reply of exactly these tokens: its end, a message of `text`, and the
     /// beginning of the next reply. It doesn't depend on what came before. `None` when this model's
     /// template shows such a reply otherwise than it was generated.
-    fn suffix(&mut self, reply: &[Token], text: &str) -> Option<Vec<Token>> {
+    fn suffix(&mut self, reply: &[Token], (role, text): (Role, &str)) -> Option<Vec<Token>> {
         let bytes: Vec<u8> = reply.iter().flat_map(|token| token.0.to_le_bytes()).collect();
         let assistant = Message {
             role: Role::Assistant,
             content: Content::from("x"),
             tokens: TokenBytes::new(&bytes),
         };
-        let messages = [Message::new(Role::User, "x"), assistant, Message::new(Role::User, text)];
+        let messages = [Message::new(Role::User, "x"), assistant, Message::new(role, text)];
         let mut before = self.encoded(messages.get(..1)?)?;
         let whole = self.encoded(&messages)?;
         before.extend_from_slice(reply);
@@ -308,5 +325,8 @@ const NO_ROOM: &str = "[There is no room left for a result.]\n";
 /// To a model that promised and didn't.
 const NUDGE: &str = "[Nothing was looked up yet: write the tool's tag now, and nothing else, or \
                      answer without looking it up.]";
+/// To one that calls tools in the form of its own template.
+const NUDGE_TO_CALL: &str = "[Nothing was looked up yet: call the function now, and write nothing \
+                             else, or answer without looking it up.]";
 /// The call of a round in which nothing was called.
 const REMINDED: &str = "(reminded of a promise)";

@@ -235,13 +235,17 @@ where
     pub(super) fn instruct(&mut self) -> Result<(), AgentError> {
         let text: Arc<str> = Arc::clone(&self.options.system_prompt);
         let counted = Counted::new(&mut self.parts.encoder, &text);
-        let tokens = counted.map_err(AssembleError::from)?.tokens;
+        let native = self.native.unwrap_or(0);
+        let tokens = counted.map_err(AssembleError::from)?.tokens.saturating_add(native);
         let mut hash = Sha256::new();
         hash.update(self.parts.model.facts().fingerprint);
         for number in [self.budget.n_ctx, self.budget.tracked, self.budget.reply_reserve] {
             hash.update(number.to_le_bytes());
         }
         hash.update(text.as_bytes());
+        if native > 0 {
+            hash.update(native.to_le_bytes());
+        }
         self.system = Instructions { text, tokens, made_for: hash.finalize().into() };
         Ok(())
     }

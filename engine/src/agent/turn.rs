@@ -128,7 +128,7 @@ where
         let seen = Seen { ticket, trace: prompt.trace(), beginning: prompt.beginning.clone() };
         let tokens = self.tokens.get(..prompt.length).unwrap_or(&self.tokens);
         let talk = Talk::new(session, turn, [text, &prompt.volatile], tokens);
-        let mut draft = Draft::new(prompt.receipt, prompt.memory);
+        let mut draft = Draft::new(prompt.receipt, prompt.memory, self.native.is_some());
         let run = self.converse(talk, &mut draft, stop, on_text).await;
         let finish = match &run {
             Ok(finish) => stored(*finish),

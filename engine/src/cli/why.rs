@@ -23,6 +23,9 @@ pub(super) fn print(agent: &LocalAgent, session: &SessionId) -> Result<(), Box<d
             if let Some(compaction) = agent.last_compaction(session)? {
                 output::say(&format!("Compaction: {compaction}."))?;
             }
+            if let Some(protocol) = agent.tool_protocol() {
+                output::say(&format!("Tools: told of and called as {protocol}."))?;
+            }
             for companion in Companion::ALL {
                 if let Some(facts) = agent.own_model(companion) {
                     output::say(&explain_own(companion, facts))?;

@@ -56,6 +56,10 @@ pub const KEYS: &[Key] = &[
         help: "let the model look up what it doesn't see: on, off, or auto by its size and window",
     },
     Key {
+        name: "tool_protocol",
+        help: "how it calls tools: tags, native (as its template tells it), or auto: native if known",
+    },
+    Key {
         name: "system_prompt",
         help: "instructions for the model; empty leaves them to its template",
     },

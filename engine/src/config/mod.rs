@@ -28,6 +28,7 @@ use garret_core::gate::Mode;
 use garret_core::model::{KvType, Sampling};
 use garret_hal::profile::DeviceProfile;
 
+use crate::agent::ToolProtocol;
 use crate::companion::form::Size;
 
 pub use keys::{KEYS, Key};
@@ -168,6 +169,8 @@ pub struct Config {
     pub compact_at: Setting<u32>,
     /// Whether the model can look up what it doesn't see.
     pub tools: Setting<Switch>,
+    /// How the model is told of tools and calls them.
+    pub tool_protocol: Setting<ToolProtocol>,
     /// The system prompt; when it is empty the model's template may bring its own.
     pub system_prompt: Setting<String>,
     /// See [`Sampling::temperature`].
@@ -229,6 +232,7 @@ impl Config {
             companions: get.or("companions", parse::companions, Mode::default())?,
             companion_schema: get.or("companion_schema", parse::companion_schema, None)?,
             tools: get.or("tools", parse::switch, Switch::Auto)?,
+            tool_protocol: get.or("tool_protocol", parse::tool_protocol, ToolProtocol::Auto)?,
             system_prompt: get.or("system_prompt", parse::text, DEFAULT_SYSTEM_PROMPT.into())?,
             temperature: get.or("temperature", parse::between::<0, 5>, usual.temperature)?,
             top_k: get.or("top_k", parse::number, usual.top_k)?,
@@ -301,6 +305,7 @@ impl Config {
             "companions" => one(&self.companions),
             "companion_schema" => some(&self.companion_schema),
             "tools" => one(&self.tools),
+            "tool_protocol" => one(&self.tool_protocol),
             "system_prompt" => one(&self.system_prompt),
             "temperature" => one(&self.temperature),
             "top_k" => one(&self.top_k),

@@ -8,6 +8,7 @@ use garret_core::gate::{Mode, UnknownMode};
 use garret_core::model::{KvType, UnknownKvType};
 
 use super::{EmbedderChoice, SnapshotPolicy, Switch};
+use crate::agent::ToolProtocol;
 use crate::companion::form::Size;
 
 pub(super) fn text(text: &str) -> Result<String, String> {
@@ -34,6 +35,12 @@ pub(super) fn switch(text: &str) -> Result<Switch, String> {
         "off" | "false" => Ok(Switch::Off),
         _ => Err("it must be `on`, `off` or `auto`".into()),
     }
+}
+
+pub(super) fn tool_protocol(text: &str) -> Result<ToolProtocol, String> {
+    let all = [ToolProtocol::Auto, ToolProtocol::Tags, ToolProtocol::Native];
+    let found = all.into_iter().find(|protocol| protocol.to_string() == text);
+    found.ok_or_else(|| "it must be `auto`, `tags` or `native`".into())
 }
 
 pub(super) fn number(text: &str) -> Result<u32, String> {

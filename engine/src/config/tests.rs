@@ -28,7 +28,7 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 31] = [
+const OTHER: [(&str, &str); 32] = [
     ("model", "m.gguf"),
     ("compactor_model", "c.gguf"),
     ("inferrer_model", "i.gguf"),
@@ -44,6 +44,7 @@ const OTHER: [(&str, &str); 31] = [
     ("companions", "turbo"),
     ("companion_schema", "extended"),
     ("tools", "on"),
+    ("tool_protocol", "native"),
     ("system_prompt", "Be a pirate."),
     ("temperature", "0.25"),
     ("top_k", "33"),

@@ -262,6 +262,12 @@ pub enum CallError {
         /// How it is written.
         usage: &'static str,
     },
+    /// Not the JSON of a call.
+    #[error(
+        r#"a call is written {{"name": "lookup", "arguments": {{"words": "the bees"}}}}, with one of {}"#,
+        Call::VERBS.join(", ")
+    )]
+    Json,
     /// The conversation can't be called that.
     #[error("`in=` takes the name of a conversation, or all")]
     Place,

@@ -35,6 +35,7 @@ mod facts;
 mod fence;
 mod find;
 mod grep;
+mod native;
 mod summaries;
 mod turns;
 
@@ -47,6 +48,7 @@ pub use answer::{Answer, Entry};
 pub use call::{Call, CallError, Page, Pattern, Place, Target};
 pub(crate) use fence::harmless;
 pub use fence::{Fenced, fence};
+pub(crate) use native::{SPECS, read as read_call};
 
 /// What a call is answered from.
 #[derive(Clone, Copy)]

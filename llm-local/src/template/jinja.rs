@@ -65,6 +65,7 @@ impl Jinja {
         &self,
         turns: &[Turn<'a>],
         slots: &[Slot],
+        tools: &Value,
         reply_follows: bool,
     ) -> Result<Vec<Segment<'a>>, TemplateError> {
         let mut expected = vec![false; turns.len()];
@@ -75,7 +76,7 @@ impl Jinja {
                 context! { role => slot.role.as_str(), content }
             })
             .collect();
-        let text = self.run(messages, reply_follows)?;
+        let text = self.run(messages, tools.clone(), reply_follows)?;
         let segments = self.take_apart(&text, turns);
         for segment in &segments {
             if let Segment::Content(index, _) = segment
@@ -112,7 +113,12 @@ impl Jinja {
         content
     }
 
-    fn run(&self, messages: Vec<Value>, reply_follows: bool) -> Result<String, TemplateError> {
+    fn run(
+        &self,
+        messages: Vec<Value>,
+        tools: Value,
+        reply_follows: bool,
+    ) -> Result<String, TemplateError> {
         let refused = |message: String| TemplateError::Refused { message };
         if self.hung.load(Ordering::Relaxed) {
             return Err(refused(NoAnswer::TooLong.to_string()));
@@ -122,7 +128,7 @@ impl Jinja {
             add_generation_prompt => reply_follows,
             bos_token => self.bos.as_str(),
             eos_token => self.eos.as_str(),
-            tools => (),
+            tools,
             documents => (),
         };
         let environment = self.environment.clone();

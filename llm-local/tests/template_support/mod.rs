@@ -35,7 +35,7 @@ macro_rules! family {
 }
 
 /// All of them.
-pub(crate) const FAMILIES: [Family; 10] = [
+pub(crate) const FAMILIES: [Family; 11] = [
     family!("chatml", "<|im_start|>", "<|im_end|>", system: true, parted: true),
     family!("llama3", "<|begin_of_text|>", "<|eot_id|>", system: true, parted: true),
     family!("gemma2", "<bos>", "<eos>", system: false, parted: true),
@@ -45,6 +45,7 @@ pub(crate) const FAMILIES: [Family; 10] = [
     family!("mistral-v7", "<s>", "</s>", system: true, parted: true),
     family!("phi3", "<s>", "<|endoftext|>", system: true, parted: true),
     family!("phi4", "<|endoftext|>", "<|im_end|>", system: true, parted: true),
+    family!("qwen2.5", "<|endoftext|>", "<|im_end|>", system: true, parted: true),
     family!("qwen3", "<|endoftext|>", "<|im_end|>", system: true, parted: true),
 ];
 
@@ -92,7 +93,8 @@ pub(crate) fn specials(family: &Family) -> Specials {
         token.strips_right =
             family.name == "phi3" && !["<s>", "<|endoftext|>"].contains(&&*token.text);
     }
-    for (at, text) in ["<think>", "</think>", "<tool_call>"].into_iter().enumerate() {
+    for (at, text) in ["<think>", "</think>", "<tool_call>", "</tool_call>"].into_iter().enumerate()
+    {
         tokens.push(special(300 + at as i32, text, SpecialKind::UserDefined));
     }
     let id = |text: &str| {

@@ -2,6 +2,7 @@
 
 use bstr::ByteSlice;
 
+use super::call::{CLOSER, OPENER};
 use super::grammar::split_opener;
 
 /// Whether the tag spelled `raw` stands in `user_text`, in which case it is a quotation of the
@@ -9,7 +10,8 @@ use super::grammar::split_opener;
 ///
 /// What the scanner repairs makes no difference, nor do white space and case: letters are compared
 /// in lower case; white space, `-`, `_`, `:`, quotes, how many `<` or `>` stand in a row and a
-/// missing closer are ignored. An empty `raw` stands nowhere.
+/// missing closer are ignored. Of a call in JSON its object counts alone. An empty `raw` stands
+/// nowhere.
 ///
 /// ```
 /// use garret_core::scan::is_quoted;
@@ -19,6 +21,10 @@ use super::grammar::split_opener;
 /// assert!(!is_quoted(raw, "Forget the bees."));
 /// ```
 pub fn is_quoted(raw: &[u8], user_text: &str) -> bool {
+    if let Some(call) = raw.strip_prefix(OPENER) {
+        let json = call.trim_ascii_end().strip_suffix(CLOSER).unwrap_or(call);
+        return contains(user_text, json.chars());
+    }
     let raw = raw.trim_end_with(|c| c == '>' || c.is_whitespace());
     let Some((name, body)) = split_opener(raw) else {
         return contains(user_text, raw.chars());

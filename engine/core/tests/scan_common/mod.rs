@@ -13,12 +13,22 @@ pub(crate) enum Ev {
     Companions(Companions, Vec<u8>),
     /// Raw bytes and what is wrong.
     Stripped(Vec<u8>, Why),
+    /// JSON and raw bytes.
+    Call(String, Vec<u8>),
 }
 
 /// Events of an output that arrives in `pieces`.
+#[allow(dead_code, reason = "not every test binary uses every helper")]
 pub(crate) fn scan<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Ev> {
+    scan_with(TagScanner::new(), pieces)
+}
+
+/// Events of an output that arrives in `pieces` at `scanner`.
+pub(crate) fn scan_with<'a>(
+    mut scanner: TagScanner,
+    pieces: impl IntoIterator<Item = &'a [u8]>,
+) -> Vec<Ev> {
     let mut events = Vec::new();
-    let mut scanner = TagScanner::new();
     for piece in pieces {
         scanner.push(piece, &mut |scan| add(&mut events, scan));
     }
@@ -27,6 +37,7 @@ pub(crate) fn scan<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Ev> {
 }
 
 /// Events of `text` that arrives as one piece.
+#[allow(dead_code, reason = "not every test binary uses every helper")]
 pub(crate) fn scan_whole(text: impl AsRef<[u8]>) -> Vec<Ev> {
     scan([text.as_ref()])
 }
@@ -47,6 +58,7 @@ pub(crate) fn add(events: &mut Vec<Ev>, scan: Scan<'_>) {
                 Ev::Tool(verb.into(), payload.into(), tag.raw.to_vec())
             }
             TagKind::Companions(set) => Ev::Companions(set, tag.raw.to_vec()),
+            TagKind::Call { json } => Ev::Call(json.into(), tag.raw.to_vec()),
         }),
     }
 }

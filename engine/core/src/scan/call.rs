@@ -1,0 +1,107 @@
+//! Calls in the form that many chat templates teach: `<tool_call>{...}</tool_call>` around JSON.
+//!
+//! As with tags, every decision is taken at the first byte that allows it and depends on nothing
+//! after that byte.
+
+use core::ops::Range;
+
+use super::grammar::{Found, Limit};
+use super::{TagKind, Why};
+
+/// Begins a call.
+pub(super) const OPENER: &[u8] = b"<tool_call>";
+/// Ends it.
+pub(super) const CLOSER: &[u8] = b"</tool_call>";
+
+/// Decides about `held`, which begins with `<`; `None` where that begins no call.
+pub(super) fn find(held: &[u8], limit: Limit) -> Option<Found<'_>> {
+    let Some(body) = held.strip_prefix(OPENER) else {
+        let open = OPENER.starts_with(held) && limit == Limit::None;
+        return open.then_some(Found::Partial);
+    };
+    let lead = body.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+    let from = OPENER.len().saturating_add(lead);
+    Some(match (held.get(from), limit) {
+        (Some(b'{'), _) => find_end(held, from, limit),
+        (None, Limit::None) => Found::Partial,
+        (None, Limit::End) => Found::Stripped(held.len(), Why::Unclosed),
+        _ => Found::Text(OPENER.len()),
+    })
+}
+
+/// Decides about a call whose JSON begins at `from`.
+fn find_end(held: &[u8], from: usize, limit: Limit) -> Found<'_> {
+    let mut json = Json::default();
+    for (at, byte) in held.iter().enumerate().skip(from) {
+        if !json.in_string && closes(held, at) {
+            return call(held, from..at, at.saturating_add(CLOSER.len()));
+        }
+        json.read(*byte);
+        if json.is_whole() {
+            return after(held, from..at.saturating_add(1), limit);
+        }
+    }
+    let cut_off = match limit {
+        Limit::None => return Found::Partial,
+        Limit::Cap => Found::Text(OPENER.len()),
+        Limit::End => Found::Stripped(held.len(), Why::Unclosed),
+    };
+    // A text without its end hid the closer: it was none.
+    let closer = (from..held.len()).find(|at| closes(held, *at));
+    closer.map_or(cut_off, |at| call(held, from..at, at.saturating_add(CLOSER.len())))
+}
+
+/// Decides about a call whose JSON is whole: its closer may follow, behind braces too many.
+fn after(held: &[u8], json: Range<usize>, limit: Limit) -> Found<'_> {
+    let rest = held.get(json.end..).unwrap_or_default();
+    let loose = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b'}';
+    let at = json.end.saturating_add(rest.iter().take_while(loose).count());
+    let rest = held.get(at..).unwrap_or_default();
+    if rest.starts_with(CLOSER) {
+        return call(held, json, at.saturating_add(CLOSER.len()));
+    }
+    let end = match (CLOSER.starts_with(rest), limit) {
+        (true, Limit::None) => return Found::Partial,
+        (true, Limit::End) => held.len(),
+        _ => json.end,
+    };
+    call(held, json, end)
+}
+
+/// A call of `end` bytes.
+fn call(held: &[u8], json: Range<usize>, end: usize) -> Found<'_> {
+    match core::str::from_utf8(held.get(json).unwrap_or_default()) {
+        Ok(json) => Found::Tag(end, TagKind::Call { json: json.trim_ascii() }),
+        Err(_) => Found::Stripped(end, Why::NotUtf8),
+    }
+}
+
+fn closes(held: &[u8], at: usize) -> bool {
+    held.get(at..).is_some_and(|rest| rest.starts_with(CLOSER))
+}
+
+/// How far a JSON text is.
+#[derive(Default)]
+struct Json {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Json {
+    fn read(&mut self, byte: u8) {
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' if self.in_string => self.escaped = true,
+            b'"' => self.in_string = !self.in_string,
+            _ if self.in_string => {}
+            b'{' | b'[' => self.depth = self.depth.saturating_add(1),
+            b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    const fn is_whole(&self) -> bool {
+        self.depth == 0 && !self.in_string
+    }
+}
