@@ -10,7 +10,7 @@
 //! tokenised apart, exactly as it lies in the KV cache.
 //!
 //! Runs are cached by their text: a history that was encoded before costs no tokenisation. So are
-//! words, where the tokenizer's are known to stand apart ([`words`]).
+//! words, where the tokenizer's are known to stand apart (`encoder::words`).
 //!
 //! Limits: a run above 32 KiB is tokenised in pieces, cut before white space where there is some,
 //! since some tokenizers take quadratic time; its tokens can differ from llama.cpp's by one or two
