@@ -1,9 +1,8 @@
 //! `context`: whether the turns that answer a question are in the prompt that asks it.
 //!
-//! Data is in the format of `locomo`. Conversations are imported with the names of who spoke, each of
-//! their sessions as one, and the question is asked at the end of the last one. The prompt is what the
-//! agent gives to the model, decoded; no model runs, only its tokenizer. With `--joined` all
-//! conversations are in one store.
+//! Data is in the format of `locomo`. Conversations are imported with the names of who spoke, each as
+//! one session, and the question is asked at its end. The prompt is what the agent gives to the model,
+//! decoded; no model runs, only its tokenizer. With `--joined` all conversations are one session.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -53,9 +52,9 @@ pub(crate) struct Options {
     #[arg(long, default_value_t = 8_192)]
     window: u32,
     /// Most tokens of what is remembered, one run for each
-    #[arg(long, value_delimiter = ',', default_values_t = [250, 500, 1_000, 2_000])]
+    #[arg(long, value_delimiter = ',', default_values_t = [250, 500, 1_000, 2_000, 2_560])]
     memory_tokens: Vec<u32>,
-    /// All conversations in one store
+    /// All conversations in one session
     #[arg(long)]
     joined: bool,
     /// Ask every n-th question only
@@ -127,9 +126,10 @@ fn report(memory: u32, rows: &[Row]) {
     let prompt = of(&|row| f64::from(row.prompt_tokens));
     println!(
         "memory {memory:5}  EIC {answerable:.4} (categories 1-4)  {all:.4} (all)  \
-         tokens: memory {:.0} (median), prompt {:.0} (median) {:.0} (most)  \
+         tokens: memory {:.0} (median) {:.0} (mean), prompt {:.0} (median) {:.0} (most)  \
          assembled in {:.1} ms (median) {:.1} (p95)",
         median(&used),
+        used.iter().sum::<f64>() / (used.len().max(1) as f64),
         median(&prompt),
         percentile(&prompt, 1.0),
         median(&ms),
@@ -179,13 +179,12 @@ impl<'t> Bench<'t> {
     fn tell(&self, name: &str, conversations: &[&str]) -> Result<History, Box<dyn Error>> {
         let media: Vec<RamMedium> = Part::ALL.iter().map(|_| RamMedium::new()).collect();
         let store = store_on(&media)?;
-        let mut session: SessionId = name.parse()?;
+        let session: SessionId = name.parse()?;
         let mut end_ms = 0;
         for conv in conversations {
             for turn in self.turns.iter().filter(|turn| turn.conv == *conv) {
                 let at = WallTime { unix_ms: turn.at_ms()?, confidence: Confidence::Good };
                 end_ms = end_ms.max(at.unix_ms);
-                session = format!("{conv}-{}", turn.session).parse()?;
                 let speaker = Speaker::Named(&turn.speaker);
                 let text = turn.whole();
                 let said = ImportedTurn { session: &session, speaker, text: &text, at, id: None };

@@ -5,11 +5,13 @@
 use std::sync::{Arc, Mutex};
 
 use garret::agent::{Agent, Options, Outcome, TurnError};
-use garret_core::assemble::NO_REPLY;
+use garret_core::assemble::{NO_REPLY, OVERHEARD};
 use garret_core::model::Finish;
+use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
 use garret_hal::media::{Faults, FaultyMedium};
-use garret_storage::{Store, StoredFinish};
+use garret_storage::search::Speaker;
+use garret_storage::{ImportedTurn, Store, StoredFinish};
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{TestAgent, parts, session, texts, turn};
 use proptest::prelude::*;
@@ -153,6 +155,27 @@ fn a_reply_that_finds_the_disk_full_is_reported_and_the_message_stays() {
     assert_eq!(stored(&first), [("hello".to_owned(), None)]);
     say(&mut first, "again").unwrap();
     assert_eq!(texts(&model.prompts()[1]), ["Be kind.", "hello", NO_REPLY, "again"]);
+}
+
+/// A message with a speaker's name was said to somebody else, so no answer is missed.
+#[test]
+fn what_others_said_stands_in_history_with_their_names() {
+    let model = ScriptedModel::new(8_192, []);
+    let mut agent = agent(&model, &FaultyMedium::new(Faults::default()));
+    let at = WallTime { unix_ms: 1_700_000_000_000, confidence: Confidence::Good };
+    let session = session();
+    let (ada, bo) = (Speaker::Named("Ada"), Speaker::Named("Bo"));
+    let said = [(ada, "My bees swarmed."), (bo, "Where to?"), (Speaker::User, "I saw them.")];
+    let said =
+        said.map(|(speaker, text)| ImportedTurn { session: &session, speaker, text, at, id: None });
+    agent.store().import_turns(&said).unwrap();
+    for _ in 0..2 {
+        say(&mut agent, "Well?").unwrap();
+    }
+    let heard = ["Ada: My bees swarmed.", OVERHEARD, "Bo: Where to?", OVERHEARD];
+    let expected = [&["Be kind."][..], &heard, &["I saw them.", NO_REPLY, "Well?"]].concat();
+    assert_eq!(texts(&model.prompts()[0]), expected);
+    assert_eq!(texts(&model.prompts()[1])[..expected.len()], expected);
 }
 
 #[test]

@@ -201,7 +201,7 @@ pub fn messages<'a>(
 }
 
 fn system_message<'a>(input: &Input<'a>) -> Option<Message<'a>> {
-    let system = Content::from_parts([input.system.text, input.tracked.text, "", ""]);
+    let system = Content::from_parts([input.system.text, input.tracked.text]);
     (!system.is_empty()).then(|| Message::new(Role::System, system))
 }
 
@@ -314,6 +314,10 @@ impl<E> From<EncodeError<E>> for AssembleError<E> {
 /// The reply that stands in a prompt for one that was never given: templates want roles to
 /// alternate, and an empty reply would teach the model to say nothing.
 pub const NO_REPLY: &str = "(This message was not answered: the answer was interrupted.)";
+
+/// The reply that stands in a prompt for one that nobody waited for: what a named speaker said was
+/// said to somebody else.
+pub const OVERHEARD: &str = "(Noted.)";
 
 /// One attempt at a prompt.
 struct Draft<'d, 'a> {

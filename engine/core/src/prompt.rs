@@ -33,15 +33,19 @@ impl Role {
 /// Lets a shortened message be shown (head, marker, tail) without copying it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Content<'a> {
-    parts: [&'a str; 4],
+    parts: [&'a str; MAX_PARTS],
 }
 
 impl<'a> Content<'a> {
     /// Most parts one content can have.
-    pub const MAX_PARTS: usize = 4;
+    pub const MAX_PARTS: usize = MAX_PARTS;
 
-    /// Content of exactly these parts, in this order; unused ones are empty.
-    pub const fn from_parts(parts: [&'a str; 4]) -> Self {
+    /// Content of exactly these parts, in this order.
+    pub const fn from_parts<const N: usize>(given: [&'a str; N]) -> Self {
+        const { assert!(N <= MAX_PARTS, "content has at most six parts") };
+        let mut parts = [""; MAX_PARTS];
+        let (slots, _) = parts.split_at_mut(N);
+        slots.copy_from_slice(&given);
         Self { parts }
     }
 
@@ -63,9 +67,12 @@ impl<'a> Content<'a> {
 
 impl<'a> From<&'a str> for Content<'a> {
     fn from(text: &'a str) -> Self {
-        Self::from_parts([text, "", "", ""])
+        Self::from_parts([text])
     }
 }
+
+/// See [`Content::MAX_PARTS`].
+const MAX_PARTS: usize = 6;
 
 /// One message as the model is to see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use crate::prompt::{Content, EncodeError, PromptEncoder};
 /// A text as the model sees it: whole, or head and tail around a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown<'a> {
+    by: &'a str,
     head: &'a str,
     tail: &'a str,
     marker: heapless::String<MARKER_BYTES>,
@@ -19,7 +20,7 @@ pub struct Shown<'a> {
 impl<'a> Shown<'a> {
     /// The whole text.
     pub const fn whole(text: &'a str) -> Self {
-        Self { head: text, tail: "", marker: heapless::String::new(), left_out: 0 }
+        Self { by: "", head: text, tail: "", marker: heapless::String::new(), left_out: 0 }
     }
 
     /// `head_bytes` from the front and `tail_bytes` from the back of `text` around a marker; both
@@ -33,17 +34,25 @@ impl<'a> Shown<'a> {
             return Self::whole(text);
         }
         let left_out = middle.chars().count();
-        Self { head, tail, marker: marker(left_out), left_out }
+        Self { by: "", head, tail, marker: marker(left_out), left_out }
+    }
+
+    /// The same with the name of who said it, when it wasn't whoever the message is by; empty for
+    /// none.
+    #[must_use]
+    pub fn by(self, name: &'a str) -> Self {
+        Self { by: name, ..self }
     }
 
     /// What to put into a message.
     pub fn content(&'a self) -> Content<'a> {
-        Content::from_parts([self.head, &self.marker, self.tail, ""])
+        self.content_after("")
     }
 
     /// The same after `before`, which belongs to the message for once and not to the text.
     pub fn content_after(&'a self, before: &'a str) -> Content<'a> {
-        Content::from_parts([before, self.head, &self.marker, self.tail])
+        let colon = if self.by.is_empty() { "" } else { ": " };
+        Content::from_parts([before, self.by, colon, self.head, &self.marker, self.tail])
     }
 
     /// Characters not shown.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use garret_core::assemble::{NO_REPLY, PastReply, Turn};
+use garret_core::assemble::{NO_REPLY, OVERHEARD, PastReply, Turn};
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::prompt::{Content, EncodeError, PromptEncoder};
 use garret_core::shorten::{Shown, shorten};
@@ -69,15 +69,16 @@ impl Counts {
         limits: Limits,
     ) -> Result<Past<'a>, EncodeError<E::Error>> {
         let kept = kept_tokens(view, &limits.fingerprint);
+        let speaker = view.speaker.unwrap_or_default();
         let known = self.known.get(&view.seq).copied();
         let known = known.filter(|counted| counted.content_hash == *view.content_hash);
         let (shown, user) = match known {
             Some(Counted { cut: Some((head, tail)), user, .. }) => {
-                (Shown::cut(view.user, head, tail), user)
+                (Shown::cut(view.user, head, tail).by(speaker), user)
             }
-            Some(Counted { cut: None, user, .. }) => (Shown::whole(view.user), user),
+            Some(Counted { cut: None, user, .. }) => (Shown::whole(view.user).by(speaker), user),
             None => {
-                let shown = shorten(encoder, view.user, limits.message)?;
+                let shown = shorten(encoder, view.user, limits.message)?.by(speaker);
                 let user = encoder.count(&shown.content(), limits.message)?;
                 (shown, user)
             }
@@ -88,7 +89,7 @@ impl Counts {
             (None, Some(reply)) if !reply.text.trim().is_empty() => {
                 encoder.count(&Content::from(reply.text), limits.room)?
             }
-            (None, _) => encoder.count(&Content::from(NO_REPLY), limits.room)?,
+            (None, _) => encoder.count(&Content::from(unanswered(view)), limits.room)?,
         };
         let counted = Counted {
             content_hash: *view.content_hash,
@@ -123,10 +124,18 @@ pub(super) struct Past<'a> {
 
 impl<'a> Past<'a> {
     pub(super) fn turn(&'a self) -> Turn<'a> {
-        let reply =
-            self.view.reply.as_ref().map(|reply| PastReply { text: reply.text, tokens: self.kept });
+        let heard = PastReply { text: OVERHEARD, tokens: TokenBytes::default() };
+        let heard = self.view.speaker.map(|_| heard);
+        let said = self.view.reply.as_ref();
+        let said = said.map(|reply| PastReply { text: reply.text, tokens: self.kept });
+        let reply = said.filter(|reply| !reply.text.trim().is_empty()).or(heard);
         Turn { seq: self.view.seq, user: &self.shown, reply, cost: self.cost }
     }
+}
+
+/// What stands for the reply of a turn that has none.
+const fn unanswered(view: &TurnView<'_>) -> &'static str {
+    if view.speaker.is_some() { OVERHEARD } else { NO_REPLY }
 }
 
 /// The ids of a reply if the loaded model generated it.

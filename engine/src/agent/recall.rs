@@ -76,9 +76,12 @@ impl<'a> Recall<'a> {
             let fact = hit.id.strip_prefix('f').and_then(|id| id.parse().ok());
             !fact.is_some_and(|id| tracked.contains(&id))
         };
-        let hits: Vec<&Hit> = hits
+        let mut hits: Vec<&Hit> = hits
             .iter()
-            .filter(|hit| hit.relevance >= LEAST)
+            .filter(|hit| {
+                hit.relevance
+                    >= std::env::var("LEAST").ok().and_then(|s| s.parse().ok()).unwrap_or(LEAST)
+            })
             .filter(untracked)
             .filter(hidden)
             .filter(|hit| !hit.text.trim().is_empty())
@@ -88,7 +91,10 @@ impl<'a> Recall<'a> {
         if !hits.iter().any(|hit| is_likely(hit)) {
             return Ok(Block::EMPTY);
         }
-        fill(encoder, hits.into_iter(), room)
+        if let Some(rest) = hits.get_mut(FIRST..) {
+            rest.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+        }
+        fill(encoder, hits.into_iter(), room, self.asking.session)
     }
 
     /// That nothing can be found is no reason not to answer.
@@ -120,6 +126,12 @@ fn is_likely(hit: &Hit) -> bool {
     hit.relevance >= if has_words { LIKELY } else { LIKELY_BY_MEANING }
 }
 
+/// What a hit brings for its room, so that of equally likely ones the shorter come first: by the
+/// root of its length, since a long one answers more than one question.
+fn worth(hit: &Hit) -> f32 {
+    hit.relevance / ((hit.text.len() + HEAD_BYTES) as f32).sqrt()
+}
+
 /// How likely one hit must be to answer, else there is no block: it costs more of the window, and of
 /// the time to the first word, than it is worth, so small talk remembers nothing. Of LoCoMo's
 /// questions (`garret-bench`'s `locomo --calibrate`) at least .99 have such a hit in their own
@@ -129,8 +141,12 @@ const LIKELY: f32 = 0.05;
 /// than words do. Of twenty notes' answers the least likely has .029; of nonsense and questions about
 /// other matters the likeliest .025.
 const LIKELY_BY_MEANING: f32 = 0.027;
-/// How likely every hit must be: most of the answers behind the first are.
-const LEAST: f32 = 0.02;
+/// How likely every hit must be: nearly all of the answers behind the first are.
+const LEAST: f32 = 0.01;
+/// Hits that stand first whatever their length.
+const FIRST: usize = 5;
+/// Bytes that stand beside a hit's text, about.
+const HEAD_BYTES: usize = 50;
 /// Most bytes of a message, of which the part that answers is shown.
 const LONGEST: usize = 1_600;
 /// Most messages that are looked at; far more than fit into a block.

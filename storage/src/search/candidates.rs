@@ -68,13 +68,13 @@ impl<'a> Candidates<'a> {
             back(1),
             back(2),
             share(1),
-            if before.is_some_and(|before| before.question) { back(1) } else { 0.0 },
-            // A unit by itself is its own session.
-            self.scores.sessions.get(unit.session as usize).copied().unwrap_or(share(0)),
+            if before.is_some_and(Entry::is_question) { back(1) } else { 0.0 },
+            // A unit by itself is its own sitting.
+            self.scores.sittings.get(unit.sitting as usize).copied().unwrap_or(share(0)),
             near,
             self.length(document, unit),
-            flag(unit.question),
-            flag(self.query.asks_when && unit.tells_time),
+            flag(unit.is_question()),
+            flag(self.query.asks_when && unit.tells_time()),
             unit.at_ms().map_or(0.0, |at_ms| self.query.asked.fits(at_ms)),
             flag(self.named == Some(unit.speaker)),
             meaning,
@@ -160,7 +160,8 @@ fn choose_by_words(index: &Index, scratch: &mut Scratch, in_scope: &impl Fn(u32)
     }
     for (_, document) in &best {
         scratch.choose(*document);
-        let Some(unit) = index.units.get(*document as usize).filter(|unit| unit.question) else {
+        let Some(unit) = index.units.get(*document as usize).filter(|unit| unit.is_question())
+        else {
             continue;
         };
         let session = index.sessions.get(unit.session as usize);

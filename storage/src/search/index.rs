@@ -13,6 +13,7 @@ use super::query::Query;
 use super::rank::Features;
 use super::reading::Reading;
 use super::score::Scratch;
+use super::sittings::{NO_SITTING, Sittings};
 use super::unit::{Ask, Ranked, Speaker, Unit};
 use crate::facts::{Fact, FactKind, FactSource};
 use crate::postings::Postings;
@@ -38,6 +39,7 @@ pub struct Index {
     pub(super) units: Vec<Entry>,
     pub(super) sessions: Vec<Session>,
     pub(super) by_number: HashMap<u64, u32>,
+    pub(super) sittings: Sittings,
     pub(super) facts: Vec<FactEntry>,
     pub(super) by_fact: HashMap<u64, u32>,
     pub(super) names: Names,
@@ -53,14 +55,21 @@ pub(super) struct Entry {
     pub(super) session: u32,
     /// Place in the session, or among the facts.
     pub(super) place: u32,
+    /// Its number; see [`Sittings`].
+    pub(super) sitting: u32,
     pub(super) turn: u64,
     /// [`NO_TIME`] where it isn't known.
     pub(super) at_ms: i64,
     pub(super) speaker: u16,
     pub(super) language: u8,
-    pub(super) question: bool,
-    pub(super) tells_time: bool,
+    /// [`QUESTION`] and [`TELLS_TIME`].
+    pub(super) flags: u8,
 }
+
+/// A unit that ends with a question mark.
+pub(super) const QUESTION: u8 = 1;
+/// A unit that tells when something is.
+pub(super) const TELLS_TIME: u8 = 2;
 
 /// What there is to know of a fact beside its text.
 #[derive(Debug)]
@@ -82,8 +91,6 @@ pub(super) struct Session {
     pub(super) number: u64,
     /// Documents in the order of turns and, in a turn, of speakers.
     pub(super) units: Vec<u32>,
-    /// Terms in all of them.
-    pub(super) length: u64,
 }
 
 impl Index {
@@ -139,7 +146,9 @@ impl Index {
             }
         }
         session.units.insert(place, document);
-        session.length += u64::from(length);
+        if let Some(unit) = self.units.get_mut(document as usize) {
+            unit.sitting = self.sittings.join(unit, length);
+        }
     }
 
     /// Takes in a unit whose place in a session or among the facts is known. Gives its number and
@@ -151,12 +160,12 @@ impl Index {
         self.units.push(Entry {
             session,
             place,
+            sitting: NO_SITTING,
             turn: unit.turn,
             at_ms: unit.at_ms.unwrap_or(NO_TIME),
             speaker,
             language: read.language,
-            question: read.question,
-            tells_time: read.tells_time,
+            flags: read.flags(),
         });
         self.names.spoke(speaker);
         self.languages[usize::from(read.language)] += 1;
@@ -228,6 +237,12 @@ impl Index {
         }
         for other in self.by_number.values_mut() {
             *other -= u32::from(*other > place);
+        }
+        self.sittings = Sittings::default();
+        for (unit, document) in self.units.iter_mut().zip(0..) {
+            if unit.session != NO_SESSION {
+                unit.sitting = self.sittings.join(unit, self.postings.length(document));
+            }
         }
     }
 
@@ -412,7 +427,7 @@ impl Index {
         let next = self.sessions.len() as u32;
         let place = *self.by_number.entry(number).or_insert(next);
         if place == next {
-            self.sessions.push(Session { number, units: Vec::new(), length: 0 });
+            self.sessions.push(Session { number, units: Vec::new() });
         }
         place
     }
@@ -423,6 +438,14 @@ impl Index {
 }
 
 impl Entry {
+    pub(super) const fn is_question(&self) -> bool {
+        self.flags & QUESTION != 0
+    }
+
+    pub(super) const fn tells_time(&self) -> bool {
+        self.flags & TELLS_TIME != 0
+    }
+
     pub(super) fn at_ms(&self) -> Option<i64> {
         (self.at_ms != NO_TIME).then_some(self.at_ms)
     }
@@ -458,7 +481,9 @@ fn order(units: &[Entry], document: u32) -> (u64, u16) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::Speaker;
+    use crate::search::{NAMES, Speaker};
+
+    const SESSION: usize = 5;
 
     fn index(texts: &[&str]) -> Index {
         let mut index = Index::default();
@@ -512,6 +537,44 @@ mod tests {
         let in_order = parts([1, 2, 3, 4]);
         assert_eq!(in_order.len(), 3, "both with the word and the answer");
         assert_eq!(parts([4, 1, 3, 2]), in_order);
+    }
+
+    /// A long session isn't one document: what stands around a unit is what was said on its day.
+    #[test]
+    fn a_day_of_a_session_is_what_a_unit_is_part_of() {
+        assert_eq!(NAMES[SESSION], "session");
+        let one_session = told(&[(1, 1), (1, 1), (1, 2), (1, 2)]);
+        let two_sessions = told(&[(1, 1), (1, 1), (2, 2), (2, 2)]);
+        let parts = session_parts(&one_session);
+        assert_eq!(parts, session_parts(&two_sessions));
+        assert!(parts[0].1 == 1.0 && parts[2].1 < 0.9, "{parts:?}");
+    }
+
+    #[test]
+    fn days_are_what_they_are_without_a_session_that_is_gone() {
+        let mut rest = told(&[(1, 1), (1, 2), (1, 2), (2, 2)]);
+        rest.remove(2);
+        assert_eq!(session_parts(&rest), session_parts(&told(&[(1, 1), (1, 2), (1, 2)])));
+    }
+
+    /// Four texts, each said in a session on a day.
+    fn told(places: &[(u64, i64)]) -> Index {
+        let texts = ["Bees.", "A honey of a day.", "Rain.", "Much honey."];
+        let mut index = Index::default();
+        for ((turn, text), (session, day)) in (1..).zip(texts).zip(places) {
+            let at_ms = Some(day * 86_400_000 + 7);
+            let unit = Unit { session: *session, turn, speaker: Speaker::User, at_ms, text };
+            index.add(&unit);
+        }
+        index
+    }
+
+    fn session_parts(index: &Index) -> Vec<(u64, f32)> {
+        let mut all = Vec::new();
+        let mut take = |unit: Ranked| all.push((unit.turn, unit.parts[SESSION]));
+        index.features(&Ask::new("honey bees", 9), &mut take);
+        all.sort_unstable_by_key(|(turn, _)| *turn);
+        all
     }
 
     /// A search leaves nothing behind in the room it worked in.

@@ -77,6 +77,7 @@ mod query;
 mod rank;
 mod reading;
 mod score;
+mod sittings;
 mod stored;
 mod tend;
 mod top;

@@ -12,7 +12,7 @@ pub const FEATURES: usize = NAMES.len();
 /// - `words`: the square of the unit's share
 /// - `before`, `before2`, `after`: shares of the units one and two before and one after
 /// - `answers`: share of the unit before, when that is a question
-/// - `session`: BM25 of the whole session as one document, relative to the best session
+/// - `session`: BM25 of the session's whole day as one document, relative to the best such day
 /// - `near`: how much of the query stands in the unit or close by: each word weighs what it tells
 ///   (its inverse document frequency) and counts in full in the unit, .7 in a neighbour, .49 and
 ///   .34 two and three units away

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::dates::{Day, is_time_word};
+use super::index::{QUESTION, TELLS_TIME};
 use super::unit::{Speaker, Unit};
 use crate::text::{Kind, Language, terms, tokens};
 
@@ -38,6 +39,11 @@ impl Reading {
         reading.tells_time = false;
         reading.take(unit.text, language);
         reading
+    }
+
+    /// As an [`Entry`](super::index::Entry) has them.
+    pub(super) const fn flags(&self) -> u8 {
+        (if self.question { QUESTION } else { 0 }) | (if self.tells_time { TELLS_TIME } else { 0 })
     }
 
     fn take(&mut self, text: &str, language: Language) {

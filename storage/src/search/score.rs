@@ -1,7 +1,8 @@
-//! What each document and each session has of a query: one walk over the postings of its words.
+//! What each document and each sitting has of a query: one walk over the postings of its words.
 
 use super::index::Index;
 use super::query::Query;
+use super::sittings::NO_SITTING;
 use crate::postings::{idf, mean, saturated};
 
 /// Room to work in, kept from search to search.
@@ -11,7 +12,7 @@ pub(super) struct Scratch {
     cells: Vec<Cell>,
     /// Documents that have a word.
     pub(super) touched: Vec<u32>,
-    /// How often a word is in each session.
+    /// How often a word is in each sitting.
     counts: Vec<u32>,
     /// Documents to be looked at closely, each once.
     pub(super) chosen: Vec<u32>,
@@ -34,8 +35,8 @@ const CHOSEN: u32 = 1 << MASKED;
 /// What a query comes to before any unit is looked at.
 #[derive(Debug, Default)]
 pub(super) struct Scores {
-    /// BM25 of each session, relative to the best.
-    pub(super) sessions: Vec<f32>,
+    /// BM25 of each sitting, relative to the best.
+    pub(super) sittings: Vec<f32>,
     /// The weight of each word of the query.
     pub(super) weights: Vec<f32>,
 }
@@ -57,37 +58,37 @@ impl Scratch {
     /// Walks over the postings of `query`.
     pub(super) fn score(&mut self, index: &Index, query: &Query) -> Scores {
         self.cells.resize(index.len(), Cell::default());
-        self.counts.resize(index.sessions.len(), 0);
+        let sittings = &index.sittings;
+        self.counts.resize(sittings.len(), 0);
         let weights = index.postings.weights(&query.words);
-        let total = index.sessions.iter().map(|session| session.length).sum();
-        let mean = mean(total, index.sessions.len());
-        let mut sessions = vec![0.0_f32; index.sessions.len()];
+        let mean = mean(sittings.total(), sittings.len());
+        let mut scores = vec![0.0_f32; sittings.len()];
         let mut held = Vec::new();
         for (number, (word, weight)) in query.words.iter().zip(&weights).enumerate() {
             let bit = if number < MASKED { 1 << number } else { 0 };
             index.postings.each(word, *weight, |(document, count), gain| {
                 self.add(document, bit, gain);
-                let session = index.units.get(document as usize).map_or(0, |unit| unit.session);
-                if let Some(sum) = self.counts.get_mut(session as usize) {
+                let unit = index.units.get(document as usize);
+                let sitting = unit.map_or(NO_SITTING, |unit| unit.sitting);
+                if let Some(sum) = self.counts.get_mut(sitting as usize) {
                     if *sum == 0 {
-                        held.push(session);
+                        held.push(sitting);
                     }
                     *sum = sum.saturating_add(count);
                 }
             });
-            let idf = idf(index.sessions.len() as u32, held.len() as u32);
-            for place in held.drain(..) {
-                let place = place as usize;
-                let length = u32::try_from(index.sessions[place].length).unwrap_or(u32::MAX);
-                let count = std::mem::take(&mut self.counts[place]);
-                sessions[place] += idf * saturated(count, length, mean);
+            let idf = idf(sittings.len() as u32, held.len() as u32);
+            for number in held.drain(..) {
+                let length = u32::try_from(sittings.length(number)).unwrap_or(u32::MAX);
+                let count = std::mem::take(&mut self.counts[number as usize]);
+                scores[number as usize] += idf * saturated(count, length, mean);
             }
         }
-        let best = sessions.iter().copied().fold(0.0, f32::max);
+        let best = scores.iter().copied().fold(0.0, f32::max);
         if best > 0.0 {
-            sessions.iter_mut().for_each(|score| *score /= best);
+            scores.iter_mut().for_each(|score| *score /= best);
         }
-        Scores { sessions, weights }
+        Scores { sittings: scores, weights }
     }
 
     /// Takes from some documents what they have of the query, so that it counts for no neighbour.

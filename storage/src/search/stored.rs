@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::derived::Kept;
 use super::index::{Entry, FactEntry, Index, NO_SESSION};
+use super::sittings::NO_SITTING;
 use crate::facts::FactKind;
 use crate::index::{Basis, Root, Segment};
 use crate::postings::{Postings, Sealed};
@@ -260,12 +261,12 @@ impl Index {
             session: at.0,
             // That of a fact comes with its row.
             place: at.1,
+            sitting: NO_SITTING,
             turn,
             at_ms,
             speaker: row.speaker,
             language: row.language,
-            question: row.flags & QUESTION != 0,
-            tells_time: row.flags & TELLS_TIME != 0,
+            flags: row.flags,
         });
         if !fact {
             self.enter(document, at, row.length);
@@ -336,7 +337,7 @@ impl Index {
                     length: self.postings.length(number),
                     speaker: unit.speaker,
                     language: unit.language,
-                    flags: flag(unit.question, QUESTION) | flag(unit.tells_time, TELLS_TIME),
+                    flags: unit.flags,
                 };
                 write(out, &row)?;
                 (turn, at_ms, number) = (unit.turn, unit.at_ms, number + 1);
@@ -351,12 +352,6 @@ fn write(out: &mut Vec<u8>, value: &impl Serialize) -> Option<()> {
     Some(())
 }
 
-fn flag(set: bool, bit: u8) -> u8 {
-    if set { bit } else { 0 }
-}
-
-const QUESTION: u8 = 1;
-const TELLS_TIME: u8 = 2;
 /// Number of the first speaker who has a name.
 const FIRST_NAMED: u16 = 2;
 /// Bytes of a unit at least.
