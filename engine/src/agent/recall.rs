@@ -126,10 +126,9 @@ fn is_likely(hit: &Hit) -> bool {
     hit.relevance >= if has_words { LIKELY } else { LIKELY_BY_MEANING }
 }
 
-/// What a hit brings for its room, so that of equally likely ones the shorter come first: by the
-/// root of its length, since a long one answers more than one question.
+/// What a hit brings for its room, so that of equally likely ones the shorter come first.
 fn worth(hit: &Hit) -> f32 {
-    hit.relevance / ((hit.text.len() + HEAD_BYTES) as f32).sqrt()
+    hit.relevance / (hit.text.len() + HEAD_BYTES) as f32
 }
 
 /// How likely one hit must be to answer, else there is no block: it costs more of the window, and of
@@ -142,9 +141,9 @@ const LIKELY: f32 = 0.05;
 /// other matters the likeliest .025.
 const LIKELY_BY_MEANING: f32 = 0.027;
 /// How likely every hit must be: nearly all of the answers behind the first are.
-const LEAST: f32 = 0.01;
+const LEAST: f32 = 0.005;
 /// Hits that stand first whatever their length.
-const FIRST: usize = 5;
+const FIRST: usize = 10;
 /// Bytes that stand beside a hit's text, about.
 const HEAD_BYTES: usize = 50;
 /// Most bytes of a message, of which the part that answers is shown.
