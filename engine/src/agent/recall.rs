@@ -66,6 +66,9 @@ impl<'a> Recall<'a> {
             None => self.search(from),
         };
         let hits = self.hits.insert(hits);
+        if !hits.iter().any(is_likely) {
+            return Ok(Block::EMPTY);
+        }
         let mut known = HashSet::from([self.asking.text.trim()]);
         let hidden = |hit: &&Hit| {
             let here = hit.session.as_ref() == Some(self.asking.session);
@@ -88,9 +91,6 @@ impl<'a> Recall<'a> {
             .filter(|hit| known.insert(hit.text.trim()))
             .take(MOST)
             .collect();
-        if !hits.iter().any(|hit| is_likely(hit)) {
-            return Ok(Block::EMPTY);
-        }
         if let Some(rest) = hits.get_mut(FIRST..) {
             rest.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
         }
@@ -131,8 +131,9 @@ fn worth(hit: &Hit) -> f32 {
     hit.relevance / (hit.text.len() + HEAD_BYTES) as f32
 }
 
-/// How likely one hit must be to answer, else there is no block: it costs more of the window, and of
-/// the time to the first word, than it is worth, so small talk remembers nothing. Of LoCoMo's
+/// How likely one hit must be to answer, in the prompt already or not, else there is no block: it
+/// costs more of the window, and of the time to the first word, than it is worth, so small talk
+/// remembers nothing. Of LoCoMo's
 /// questions (`garret-bench`'s `locomo --calibrate`) at least .99 have such a hit in their own
 /// conversation, .6 in another one.
 const LIKELY: f32 = 0.05;
@@ -141,7 +142,7 @@ const LIKELY: f32 = 0.05;
 /// other matters the likeliest .025.
 const LIKELY_BY_MEANING: f32 = 0.027;
 /// How likely every hit must be: nearly all of the answers behind the first are.
-const LEAST: f32 = 0.005;
+const LEAST: f32 = 0.001;
 /// Hits that stand first whatever their length.
 const FIRST: usize = 10;
 /// Bytes that stand beside a hit's text, about.

@@ -31,11 +31,7 @@ const BY_MEANING: usize = 200;
 impl<'a> Candidates<'a> {
     pub(super) fn find(index: &'a Index, wanted: &Wanted<'a>, scratch: &'a mut Scratch) -> Self {
         let query = wanted.query;
-        let scores = scratch.score(index, query);
-        scratch.disregard(|document| {
-            let unit = index.units.get(document as usize);
-            unit.is_some_and(|unit| wanted.filter.is_excepted(index, unit))
-        });
+        let scores = scratch.score(index, query, wanted.filter);
         let in_scope = |document: u32| {
             let unit = index.units.get(document as usize);
             unit.is_some_and(|unit| wanted.filter.passes(index, unit))

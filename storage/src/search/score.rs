@@ -1,8 +1,8 @@
 //! What each document and each sitting has of a query: one walk over the postings of its words.
 
+use super::filter::Filter;
 use super::index::Index;
 use super::query::Query;
-use super::sittings::NO_SITTING;
 use crate::postings::{idf, mean, saturated};
 
 /// Room to work in, kept from search to search.
@@ -55,8 +55,9 @@ impl Scratch {
         }
     }
 
-    /// Walks over the postings of `query`.
-    pub(super) fn score(&mut self, index: &Index, query: &Query) -> Scores {
+    /// Walks over the postings of `query`, without those of a turn that `filter` excepts: that counts
+    /// neither for its neighbours nor for its day.
+    pub(super) fn score(&mut self, index: &Index, query: &Query, filter: &Filter) -> Scores {
         self.cells.resize(index.len(), Cell::default());
         let sittings = &index.sittings;
         self.counts.resize(sittings.len(), 0);
@@ -67,12 +68,14 @@ impl Scratch {
         for (number, (word, weight)) in query.words.iter().zip(&weights).enumerate() {
             let bit = if number < MASKED { 1 << number } else { 0 };
             index.postings.each(word, *weight, |(document, count), gain| {
+                let Some(unit) = index.units.get(document as usize) else { return };
+                if filter.is_excepted(index, unit) {
+                    return;
+                }
                 self.add(document, bit, gain);
-                let unit = index.units.get(document as usize);
-                let sitting = unit.map_or(NO_SITTING, |unit| unit.sitting);
-                if let Some(sum) = self.counts.get_mut(sitting as usize) {
+                if let Some(sum) = self.counts.get_mut(unit.sitting as usize) {
                     if *sum == 0 {
-                        held.push(sitting);
+                        held.push(unit.sitting);
                     }
                     *sum = sum.saturating_add(count);
                 }
@@ -89,15 +92,6 @@ impl Scratch {
             scores.iter_mut().for_each(|score| *score /= best);
         }
         Scores { sittings: scores, weights }
-    }
-
-    /// Takes from some documents what they have of the query, so that it counts for no neighbour.
-    pub(super) fn disregard(&mut self, which: impl Fn(u32) -> bool) {
-        for document in self.touched.iter().filter(|document| which(**document)) {
-            if let Some(cell) = self.cells.get_mut(*document as usize) {
-                *cell = Cell::default();
-            }
-        }
     }
 
     fn add(&mut self, document: u32, bit: u32, gain: f32) {

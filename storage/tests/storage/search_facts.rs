@@ -8,7 +8,7 @@ use garret_core::id::SessionId;
 use garret_core::time::{Confidence, WallTime};
 use garret_core::vector::Scalar;
 use garret_hal::media::RamMedium;
-use garret_storage::search::{Found, Hit, Kind, Search, Speaker};
+use garret_storage::search::{Found, Hit, Kind, NAMES, Search, Speaker, WEIGHTS};
 use garret_storage::{FactId, FactKind, FactSource, ImportedTurn, NewFact, Origin, Part, Store};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -276,6 +276,24 @@ fn the_turn_that_asks_has_no_say() {
     assert_eq!(ids(&after), ids(&before));
     assert!(after.hits[0].relevance >= before.hits[0].relevance * 0.99, "{after:?}");
     assert!(ids(&find(&store, asked)).contains(&"a/4/user"));
+}
+
+/// Nor does the day on which it is asked, of which it may be all there is.
+#[test]
+fn the_turn_that_asks_makes_no_day_of_its_own() {
+    let session_part = NAMES.iter().position(|name| *name == "session").unwrap();
+    for asking in ["a", "b"].map(id) {
+        let store = open(&RamMedium::new());
+        let told = ["The bees live behind the shed.", "It rained.", "We had soup."];
+        for (day, text) in (0..).zip(told) {
+            store.accept(&id("a"), text, at(MAY_8 + day * DAY)).unwrap();
+        }
+        let asked = Search::new("Where do the bees live?", 5);
+        let turn = store.accept(&asking, asked.query, at(MAY_8 + 9 * DAY)).unwrap();
+        let found = find(&store, Search { except: Some((&asking, turn)), ..asked });
+        assert_eq!(ids(&found), ["a/1/user"]);
+        assert_eq!(found.hits[0].parts[session_part], WEIGHTS[session_part], "the best day");
+    }
 }
 
 /// Where there is enough to know what is usual, a question about something else finds nothing.
