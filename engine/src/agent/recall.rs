@@ -133,15 +133,15 @@ fn worth(hit: &Hit) -> f32 {
 
 /// How likely one hit must be to answer, in the prompt already or not, else there is no block: it
 /// costs more of the window, and of the time to the first word, than it is worth, so small talk
-/// remembers nothing. Of LoCoMo's
-/// questions (`garret-bench`'s `locomo --calibrate`) at least .99 have such a hit in their own
-/// conversation, .6 in another one.
+/// remembers nothing. Of LoCoMo's questions (`garret-bench`'s `locomo --calibrate`) at least .99 have
+/// such a hit in their own conversation, .6 in another one.
 const LIKELY: f32 = 0.05;
 /// The same for a hit that shares no word with the message: its meaning alone makes it less likely
 /// than words do. Of twenty notes' answers the least likely has .029; of nonsense and questions about
 /// other matters the likeliest .025.
 const LIKELY_BY_MEANING: f32 = 0.027;
-/// How likely every hit must be: nearly all of the answers behind the first are.
+/// How likely every hit must be: all but one in some hundred of the answers behind the first are
+/// (`garret-bench`'s `context`), which in a large store fill the block.
 const LEAST: f32 = 0.001;
 /// Hits that stand first whatever their length.
 const FIRST: usize = 10;
