@@ -57,6 +57,7 @@ use slot::Instructions;
 
 pub use apart::OwnModel;
 pub use compact::{Compaction, When};
+pub(crate) use history::unanswered;
 pub use idle::Idled;
 pub use protocol::ToolProtocol;
 pub use resume::PendingSnapshot;

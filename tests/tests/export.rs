@@ -17,7 +17,8 @@ use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::RamMedium;
-use garret_storage::{NewReply, Selection, Store, StoredFinish};
+use garret_storage::search::Speaker;
+use garret_storage::{ImportedTurn, NewReply, Selection, Store, StoredFinish};
 use garret_tests::bytes::spelled;
 use garret_tests::models::{STARTER, find};
 use garret_tests::program::{Place, failed, piped, stderr, stdout, succeeded};
@@ -142,6 +143,25 @@ fn every_prompt_is_told_byte_for_byte() {
     assert!(block(last, "tracked").contains("[Earlier in this conversation]"));
     let omitted = &last.receipt.as_ref().unwrap().omitted;
     assert!(omitted.iter().any(|omitted| omitted.why.contains("summaries cover them")));
+}
+
+#[test]
+fn what_others_said_is_told_with_their_names() {
+    let model = ScriptedModel::new(8_192, []);
+    let mut agent = agent(&model);
+    let at = WallTime { unix_ms: 1_700_000_000_000, confidence: Confidence::Good };
+    let session = session();
+    let (ada, bo) = (Speaker::Named("Ada"), Speaker::Named("Bo"));
+    for (speaker, text) in [(ada, "My bees swarmed."), (bo, "Where to?")] {
+        let said = ImportedTurn { session: &session, speaker, text, at, id: None };
+        agent.store().import_turns(&[said]).unwrap();
+    }
+    say(&mut agent, "Well?");
+    let exported = exported(agent.store());
+    let last = exported.turns.last().unwrap();
+    assert_eq!(prompt(last), spelled(&model.prompts()[0]));
+    let history = "Ada: My bees swarmed.(Noted.)Bo: Where to?(Noted.)";
+    assert_eq!(block(last, "history"), history);
 }
 
 #[test]

@@ -124,17 +124,16 @@ pub(super) struct Past<'a> {
 
 impl<'a> Past<'a> {
     pub(super) fn turn(&'a self) -> Turn<'a> {
-        let heard = PastReply { text: OVERHEARD, tokens: TokenBytes::default() };
-        let heard = self.view.speaker.map(|_| heard);
-        let said = self.view.reply.as_ref();
+        let none = PastReply { text: unanswered(self.view), tokens: TokenBytes::default() };
+        let said = self.view.reply.as_ref().filter(|reply| !reply.text.trim().is_empty());
         let said = said.map(|reply| PastReply { text: reply.text, tokens: self.kept });
-        let reply = said.filter(|reply| !reply.text.trim().is_empty()).or(heard);
+        let reply = Some(said.unwrap_or(none));
         Turn { seq: self.view.seq, user: &self.shown, reply, cost: self.cost }
     }
 }
 
 /// What stands for the reply of a turn that has none.
-const fn unanswered(view: &TurnView<'_>) -> &'static str {
+pub(crate) const fn unanswered(view: &TurnView<'_>) -> &'static str {
     if view.speaker.is_some() { OVERHEARD } else { NO_REPLY }
 }
 

@@ -1,11 +1,11 @@
 //! The prompt of a turn, told from what is stored.
 
-use garret_core::assemble::NO_REPLY;
 use garret_core::id::TurnSeq;
 use garret_core::shorten::Shown;
 use garret_storage::TurnView;
 use serde::Serialize;
 
+use crate::agent::unanswered;
 use crate::receipt::ReceiptReport;
 use crate::trace::{Around, Cut, Shape, Stretch, Trace};
 
@@ -96,7 +96,7 @@ fn turn(view: &TurnView<'_>, cuts: &[Cut]) -> [Source; 2] {
     let reply = view.reply.as_ref().filter(|reply| !reply.text.trim().is_empty());
     let reply = match reply {
         Some(reply) => source("assistant", reply.text.to_owned()),
-        None => source(GARRET, NO_REPLY.to_owned()),
+        None => source(GARRET, unanswered(view).to_owned()),
     };
     [user, reply]
 }
@@ -127,10 +127,11 @@ fn message(
 
 /// A message as the prompt shows it.
 fn shown(view: &TurnView<'_>, cuts: &[Cut]) -> String {
-    match cuts.iter().find(|cut| cut.turn == view.seq) {
-        Some(cut) => Shown::cut(view.user, cut.head, cut.tail).content().parts().collect(),
-        None => view.user.to_owned(),
-    }
+    let shown = match cuts.iter().find(|cut| cut.turn == view.seq) {
+        Some(cut) => Shown::cut(view.user, cut.head, cut.tail),
+        None => Shown::whole(view.user),
+    };
+    shown.by(view.speaker.unwrap_or_default()).content().parts().collect()
 }
 
 /// The segments of a stretch: of a text one for each of its parts.
