@@ -175,7 +175,8 @@ fn what_left_the_window_comes_back_when_it_is_asked_for() {
     assert!(from > 1);
     assert_eq!(outcome.memory, ["now/1/user"]);
     let prompt = texts(&model).pop().unwrap();
-    assert!(prompt.contains("session now]\n1 user> My bees live behind the shed.\n"));
+    let head = "[21 September 2026]\n1 user> My bees live behind the shed.\n";
+    assert!(prompt.contains(head), "this session isn't named: {prompt}");
 }
 
 /// What memory pushes out of history, it may show itself; nothing is shown twice.
