@@ -72,7 +72,9 @@ pub(crate) use key::fold_case;
 pub use key::is_multi_valued;
 pub(crate) use op::FactOp;
 pub use op::MAX_NAME_BYTES;
-pub(crate) use read::{entity, fact, for_each, links_of, of_turn, usage};
+pub(crate) use read::{
+    each_entity, entity, entity_extent, fact, for_each, links_of, of_turn, usage,
+};
 pub(crate) use record::{EntityRecord, FactRecord};
 pub use view::{
     Added, Entity, Fact, FactFilter, FactKind, FactPage, FactSource, FactView, Link, LinkKind,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
 use super::id::{EntityId, FactId};
 use super::key::{digest, name_key, predicate_key};
@@ -202,6 +202,30 @@ pub(crate) fn of_turn(
     let (first, last) = (source_key(session, turn, 0), source_key(session, turn, u64::MAX));
     let range = sources.range::<&[u8; 24]>(&first..=&last)?;
     range.map(|entry| Ok(FactId(last_id(entry?.0.value())))).collect()
+}
+
+/// How many entities there are, and the number of the last one.
+pub(crate) fn entity_extent(transaction: &ReadTransaction) -> Result<(u64, u64), Fault> {
+    let Some(entities) = open(transaction, ENTITIES)? else { return Ok((0, 0)) };
+    let last = entities.last()?.map_or(0, |(key, _)| last_id(key.value()));
+    Ok((entities.len()?, last))
+}
+
+/// Hands the name of each entity from a number on to `take`, in the order of writing; none for one
+/// that can't be read.
+pub(crate) fn each_entity(
+    transaction: &ReadTransaction,
+    first: u64,
+    take: &mut dyn FnMut(Option<&str>),
+) -> Result<(), Fault> {
+    let Some(entities) = open(transaction, ENTITIES)? else { return Ok(()) };
+    for entry in entities.range::<&IdKey>(&first.to_be_bytes()..)? {
+        let (key, bytes) = entry?;
+        let read = spared(EntityRecord::read(last_id(key.value()), bytes.value()))?;
+        let entity = read.map(EntityRecord::into_entity);
+        take(entity.as_ref().map(|entity| &*entity.name));
+    }
+    Ok(())
 }
 
 /// All entities that can be read, in the order of writing.

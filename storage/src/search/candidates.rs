@@ -22,6 +22,8 @@ pub(super) struct Candidates<'a> {
     best: f32,
     /// Which words count for `near`, and the weight of all of them.
     telling: (u32, f32),
+    /// Which words name somebody or something, and the weight of all of them.
+    entities: (u32, f32),
 }
 
 /// Most units that are looked at closely for their words, and for their meaning.
@@ -42,7 +44,9 @@ impl<'a> Candidates<'a> {
         }
         let named = index.names.named(query);
         let telling = telling(index, query, &scores.weights);
-        Self { index, query, scratch, scores, close: wanted.close, named, best, telling }
+        let entities = entities(index, query, &scores.weights);
+        let close = wanted.close;
+        Self { index, query, scratch, scores, close, named, best, telling, entities }
     }
 
     /// The numbers of the units.
@@ -73,6 +77,7 @@ impl<'a> Candidates<'a> {
             flag(self.query.asks_when && unit.tells_time()),
             unit.at_ms().map_or(0.0, |at_ms| self.query.asked.fits(at_ms)),
             flag(self.named == Some(unit.speaker)),
+            self.entity(document, unit),
             meaning,
             meaning * near,
             self.meaning(around[SIDE - 1]),
@@ -118,15 +123,31 @@ impl<'a> Candidates<'a> {
         for (distance, counts) in NEAR.iter().enumerate() {
             let both = [around[SIDE - distance], around[SIDE + distance]];
             let words = both.into_iter().flatten().map(|unit| self.scratch.cell(unit).words);
-            let mut found = words.fold(0, |all, words| all | words) & left;
+            let found = words.fold(0, |all, words| all | words) & left;
             left &= !found;
-            while found != 0 {
-                let word = found.trailing_zeros() as usize;
-                sum += counts * self.scores.weights.get(word).copied().unwrap_or(0.0);
-                found &= found - 1;
-            }
+            sum += counts * self.weight_of(found);
         }
         if all > 0.0 { sum / all } else { 0.0 }
+    }
+
+    /// How much of what the query names a fact is about.
+    fn entity(&self, document: u32, unit: &Entry) -> f32 {
+        let (named, all) = self.entities;
+        if all <= 0.0 || self.index.fact_of(unit).is_none() {
+            return 0.0;
+        }
+        self.weight_of(self.scratch.cell(document).words & named) / all
+    }
+
+    /// What the words of a mask weigh together.
+    fn weight_of(&self, mut words: u32) -> f32 {
+        let mut sum = 0.0;
+        while words != 0 {
+            let word = words.trailing_zeros() as usize;
+            sum += self.scores.weights.get(word).copied().unwrap_or(0.0);
+            words &= words - 1;
+        }
+        sum
     }
 }
 
@@ -172,16 +193,24 @@ fn choose_by_words(index: &Index, scratch: &mut Scratch, in_scope: &impl Fn(u32)
 /// The words of a query that tell what it is about: neither a speaker's name nor what stands for
 /// words that are there as well, unless there is nothing else.
 fn telling(index: &Index, query: &Query, weights: &[f32]) -> (u32, f32) {
-    let sum = |tells: &dyn Fn(&str) -> bool| {
-        let words = query.spelt.iter().zip(weights).enumerate().take(MASKED);
-        let telling = words.filter(|(_, (word, _))| tells(word));
-        telling
-            .fold((0, 0.0), |(mask, all), (number, (_, weight))| (mask | 1 << number, all + weight))
-    };
-    match sum(&|word| !word.is_empty() && !index.names.has(word)) {
-        (0, _) => sum(&|_| true),
+    match those(query, weights, &|word| !word.is_empty() && !index.names.has(word)) {
+        (0, _) => those(query, weights, &|_| true),
         some => some,
     }
+}
+
+/// The words of a query that name somebody or something: those who speak here, too.
+fn entities(index: &Index, query: &Query, weights: &[f32]) -> (u32, f32) {
+    those(query, weights, &|word| {
+        query.entities.iter().any(|name| name == word) || index.names.has(word)
+    })
+}
+
+/// The mask of some words of a query, and what they weigh together.
+fn those(query: &Query, weights: &[f32], which: &dyn Fn(&str) -> bool) -> (u32, f32) {
+    let words = query.spelt.iter().zip(weights).enumerate().take(MASKED);
+    let some = words.filter(|(_, (word, _))| which(word));
+    some.fold((0, 0.0), |(mask, all), (number, (_, weight))| (mask | 1 << number, all + weight))
 }
 
 fn flag(yes: bool) -> f32 {

@@ -202,6 +202,11 @@ pub(super) fn is_date_word(word: &str) -> bool {
         || MONTHS.iter().any(|names| names.split(' ').any(|name| name == word))
 }
 
+/// Whether a folded word is the name of a day.
+pub(super) fn is_weekday(word: &str) -> bool {
+    WEEKDAYS.contains(&word)
+}
+
 /// How many days it lasts.
 fn length_of(word: &str) -> Option<i64> {
     Some(match word.trim_end_matches('s') {

@@ -14,6 +14,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Confidence;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
+use super::entities::Entities;
 use super::index::Index;
 use super::stored::{Base, Dirty};
 use super::unit::{Speaker, Unit};
@@ -112,6 +113,7 @@ impl Derived {
     ) -> Result<T, E> {
         let mut held = self.hold();
         let now = self.catch_up(&mut held, snapshot)?;
+        now.kept.entities.catch_up(&now.transaction)?;
         act(now.kept, &now.transaction)
     }
 
@@ -184,6 +186,8 @@ pub(super) struct Kept {
     pub(super) index: Index,
     /// The names of the sessions in it.
     pub(super) names: HashMap<u64, SessionId>,
+    /// What facts are about.
+    pub(super) entities: Entities,
     /// The segments in its file that it begins with.
     pub(super) base: Option<Base>,
     /// What they have otherwise.

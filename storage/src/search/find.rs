@@ -147,6 +147,9 @@ pub struct Hit {
     /// What relevance is the logistic function of the sum of, in the order of
     /// [`NAMES`](super::NAMES); all 0 for what was found by a link alone.
     pub parts: Features,
+    /// What a reranker said of it, where one was asked: the greater, the better it answers. Nothing here
+    /// asks one; whoever does notes it, and orders the hits by it.
+    pub rerank: Option<f32>,
     /// The id of the hit that is linked to this one, where that made it more relevant than it is by
     /// itself.
     pub through: Option<String>,
@@ -215,7 +218,8 @@ impl Store {
             |at_once| self.snapshot_with(at_once),
             |kept, transaction| {
                 let index = &kept.index;
-                let query = index.query(search.query, search.now);
+                let mut query = index.query(search.query, search.now);
+                query.know(&kept.entities);
                 let Some(mut filter) = filter(index, search, session) else {
                     return Ok(Found { hits: Vec::new(), searched: 0 });
                 };
@@ -420,6 +424,7 @@ impl Shown {
             recency: ranked.recency,
             importance: ranked.importance,
             parts: ranked.parts,
+            rerank: None,
             through: None,
             cut_before: part.start > 0,
             cut_after: part.end < text.len(),

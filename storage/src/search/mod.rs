@@ -18,9 +18,9 @@
 //! fact's relevance is multiplied by 1.25 times (.6 + .2 recency + .2 importance). So a fact of
 //! middling age and weight ranks as a message of the same relevance does, and what has nothing to
 //! do with the query stays below whatever has, however fresh. A fact stands by itself: it has no
-//! neighbours, is its own session, and counts as no shorter than a usual message. Facts take at
-//! most half of the places, rounded up, and facts that were inferred a quarter, as long as others
-//! that may answer fill the rest.
+//! neighbours, is its own session, and counts as no shorter than a usual message; instead it counts
+//! more when it is about what the query names. Facts take at most half of the places, rounded up, and
+//! facts that were inferred a quarter, as long as others that may answer fill the rest.
 //!
 //! What a hit is linked to is found with it: the message a fact was said in, the facts said in a
 //! message, and facts linked to a fact. It has .3 of that hit's relevance if its own is less, and
@@ -65,6 +65,7 @@ mod candidates;
 mod check;
 pub(crate) mod dates;
 mod derived;
+mod entities;
 mod excerpt;
 mod filter;
 mod find;

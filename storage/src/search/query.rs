@@ -1,7 +1,8 @@
 //! What a query asks for. Any text is a query: it has no syntax.
 
-use super::dates::{Asked, asks_when, is_date_word};
-use crate::text::{Kind, Language, depends_on_language, fold, is_common, terms, tokens};
+use super::dates::{Asked, asks_when, is_date_word, is_weekday};
+use super::entities::Entities;
+use crate::text::{Kind, Language, Token, depends_on_language, fold, is_common, terms, tokens};
 
 /// A query, taken apart.
 #[derive(Debug, Default)]
@@ -16,6 +17,9 @@ pub(super) struct Query {
     /// Those of them that may be a name: not a common word, unless it is written as a name where
     /// no sentence begins.
     pub(super) names: Vec<String>,
+    /// Its words that name somebody or something: those that are written so, and the names of what
+    /// facts are about, however they are written.
+    pub(super) entities: Vec<String>,
     /// It wants to know a time.
     pub(super) asks_when: bool,
     /// The time it names.
@@ -28,12 +32,16 @@ impl Query {
         let text = &text[..text.floor_char_boundary(QUERY_BYTES)];
         let mut query = Self::default();
         let spoken = Language::detect(text);
+        let writing = Writing { text, tells: tells_names(text, spoken) };
         tokens(text, &mut |token| {
             if matches!(token.kind, Kind::Word | Kind::Exact) {
                 let word = fold(token.text).into_owned();
                 let capital = token.text.starts_with(char::is_uppercase);
                 if !is_common(&token, spoken) || (capital && !query.folded.is_empty()) {
                     query.names.push(word.clone());
+                }
+                if writing.is_name(&token, &word) {
+                    query.entities.push(word.clone());
                 }
                 query.folded.push(word);
             }
@@ -69,10 +77,53 @@ impl Query {
         query
     }
 
+    /// Takes the names in it for what they are, however they are written.
+    pub(super) fn know(&mut self, entities: &Entities) {
+        let Self { folded, entities: known, .. } = self;
+        entities.each_in(folded, &mut |name| known.extend_from_slice(name));
+    }
+
     /// Whether it has one of these words.
     pub(super) fn has(&self, words: &[&str]) -> bool {
         self.folded.iter().any(|word| words.contains(&&**word))
     }
+}
+
+/// How a query is written.
+struct Writing<'a> {
+    text: &'a str,
+    /// Capitals tell names from other words.
+    tells: bool,
+}
+
+impl Writing<'_> {
+    /// Whether a word, which is given folded as well, is written as a name: with a capital where no
+    /// sentence begins, and not the name of a month or a day.
+    fn is_name(&self, token: &Token<'_>, word: &str) -> bool {
+        let before = self.text.get(..token.start).unwrap_or_default().trim_end();
+        let inside = before.chars().next_back().is_some_and(|last| !ENDS.contains(&last));
+        let capital = token.text.starts_with(char::is_uppercase);
+        self.tells && capital && inside && !is_date_word(word) && !is_weekday(word)
+    }
+}
+
+/// What a sentence may begin after.
+const ENDS: [char; 8] = ['.', '?', '!', ':', '"', '\u{201c}', '\u{ab}', '\u{bf}'];
+
+/// Whether capitals tell names from other words: not where all is in capitals, and not in German.
+fn tells_names(text: &str, spoken: Language) -> bool {
+    spoken != Language::German && text.chars().any(char::is_lowercase)
+}
+
+/// The words of a text as those of a query are kept: as they are, folded.
+pub(super) fn words_of(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    tokens(text, &mut |token| {
+        if matches!(token.kind, Kind::Word | Kind::Exact) {
+            words.push(fold(token.text).into_owned());
+        }
+    });
+    words
 }
 
 /// How much of a query is read, in bytes.

@@ -9,7 +9,9 @@ use garret_core::time::{Confidence, WallTime};
 use garret_core::vector::Scalar;
 use garret_hal::media::RamMedium;
 use garret_storage::search::{Found, Hit, Kind, NAMES, Search, Speaker, WEIGHTS};
-use garret_storage::{FactId, FactKind, FactSource, ImportedTurn, NewFact, Origin, Part, Store};
+use garret_storage::{
+    FactId, FactKind, FactSource, ImportedTurn, NewFact, Origin, Part, Selection, Store,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -410,4 +412,75 @@ proptest! {
             }
         }
     }
+}
+
+fn about(store: &Store, subject: &str, text: &str) -> FactId {
+    let fact =
+        NewFact { text, subject: Some(subject), predicate: Some("about"), ..NewFact::default() };
+    store.add_fact(&fact, at(MAY_8)).unwrap().id
+}
+
+/// How much of what the query names each fact is about, 0 to 1.
+fn entity(store: &Store, query: &str, fact: FactId) -> f32 {
+    let place = NAMES.iter().position(|name| *name == "entity").unwrap();
+    let found = find(store, Search { k: 50, ..Search::new(query, 50) });
+    let hit = found.hits.iter().find(|hit| hit.id == fact.to_string());
+    hit.unwrap_or_else(|| panic!("{query}: {fact} isn't found")).parts[place] / WEIGHTS[place]
+}
+
+#[test]
+fn a_fact_counts_more_when_it_is_about_whom_the_query_names() {
+    let store = open(&RamMedium::new());
+    let ada = about(&store, "Ada", "Keeps bees by the river.");
+    let jose = about(&store, "Jos\u{e9} Verde", "Keeps bees by the river in the north.");
+    let club = about(&store, "The Bee Club", "Keeps bees in town.");
+    for (query, facts) in [
+        // As it is written, in any case, with and without accents.
+        ("Where does Ada keep bees?", [1.0, 0.0, 0.0]),
+        ("where does ada keep bees?", [1.0, 0.0, 0.0]),
+        ("ADA, BEES?", [1.0, 0.0, 0.0]),
+        ("Ada's bees", [1.0, 0.0, 0.0]),
+        ("bees of jose verde", [0.0, 1.0, 0.0]),
+        // A part of a name that is written as one.
+        ("What bees does Jos\u{e9} keep?", [0.0, 1.0, 0.0]),
+        // Nobody: question words, days and months, words that begin a sentence, ordinary ones.
+        ("Where are bees kept?", [0.0; 3]),
+        ("Bees. River. Where? Keeps? On Monday in May.", [0.0; 3]),
+        ("bees in town", [0.0; 3]),
+    ] {
+        let found = [ada, jose, club].map(|fact| entity(&store, query, fact));
+        for (found, wanted) in found.into_iter().zip(facts) {
+            assert!((found - wanted).abs() < 1e-4, "{query}: {found} instead of {wanted}");
+        }
+    }
+    // Of two names each is a part.
+    let both = "Do Ada and Jos\u{e9} Verde keep bees?";
+    let (of_ada, of_jose) = (entity(&store, both, ada), entity(&store, both, jose));
+    assert!(of_ada > 0.1 && of_jose > of_ada && (of_ada + of_jose - 1.0).abs() < 1e-4);
+    // What is said of the one comes before what is said of the other.
+    let found = find(&store, Search::new("Does Ada keep bees by the river?", 2));
+    assert_eq!(ids(&found).first(), Some(&&*ada.to_string()));
+}
+
+#[test]
+fn names_are_known_when_they_are_new_and_no_more_when_they_are_forgotten() {
+    let store = open(&RamMedium::new());
+    let bees = about(&store, "Ada", "Sells honey of rose and clover.");
+    assert_eq!(entity(&store, "who sells honey of rose?", bees), 0.0);
+    let rose = about(&store, "Rose", "Is a sister.");
+    assert!(entity(&store, "who sells honey of rose?", bees) > 0.99);
+    let selection = Selection { facts: &[rose], ..Selection::default() };
+    store.forget(&selection, at(MAY_8), false).unwrap();
+    assert_eq!(entity(&store, "who sells honey of rose?", bees), 0.0);
+}
+
+#[test]
+fn messages_are_ranked_by_who_speaks_and_not_by_names() {
+    let store = open(&RamMedium::new());
+    store.accept(&id("s"), "I asked Ada about bees.", at(MAY_8)).unwrap();
+    about(&store, "Ada", "Keeps bees.");
+    let place = NAMES.iter().position(|name| *name == "entity").unwrap();
+    let messages =
+        Search { kinds: &[Kind::Message], ..Search::new("What did Ada say of bees?", 5) };
+    assert_eq!(hit(&store, messages).parts[place], 0.0);
 }
