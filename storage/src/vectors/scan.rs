@@ -18,11 +18,8 @@ use super::{UnitKey, VectorError, VectorStore};
 /// by a rotation learned from 2,000 others, 52 held .997 of the ten closest and 32 held .992.
 const CANDIDATES: usize = 40;
 
-/// Rows for which one more is scored exactly: the more there are, the more are nearly as close.
-const ROWS_PER_CANDIDATE: usize = 800;
-
-/// Most rows that are scored exactly because there are many.
-const MOST_CANDIDATES: usize = 256;
+/// Rows that are scored exactly grow with the root of how many there are: that times this.
+const CANDIDATES_PER_ROOT: f64 = 0.52;
 
 /// Rows that are scored exactly for each hit that is asked for, where that is more.
 const CANDIDATES_PER_HIT: usize = 4;
@@ -400,7 +397,8 @@ pub(super) fn scaled(vector: &[f32], factor: f64, out: &mut Vec<f32>) {
 
 /// How many of `rows` are scored exactly for the best `k`.
 fn candidates(k: usize, rows: usize) -> usize {
-    let of_rows = (CANDIDATES + rows / ROWS_PER_CANDIDATE).min(MOST_CANDIDATES);
+    let of_rows = ((rows as f64).sqrt() * CANDIDATES_PER_ROOT) as usize;
+    let of_rows = of_rows.max(CANDIDATES);
     k.saturating_mul(CANDIDATES_PER_HIT).max(of_rows)
 }
 

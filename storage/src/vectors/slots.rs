@@ -1,4 +1,6 @@
-//! Which unit is in which row: keys by slot, and slots by key, in 30 to 40 bytes a unit.
+//! Which unit is in which row: keys by slot, and slots by key, in about 19 bytes a unit.
+
+use std::collections::BTreeMap;
 
 use super::key::UnitKey;
 use super::layout::mix;
@@ -12,10 +14,13 @@ pub(super) const MAX_SLOTS: usize = (u32::MAX - 2) as usize;
 /// The rows of a store. A dead one belongs to no unit; the next new unit gets it.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
-    /// First part of each key, 0 where the row is dead.
+    /// First part of each key, 0 where the row is dead; with [`WIDE`] where the other parts are in
+    /// `wide`.
     kinds: Vec<u8>,
-    firsts: Vec<u64>,
-    seconds: Vec<u64>,
+    firsts: Vec<u32>,
+    seconds: Vec<u32>,
+    /// Numbers that don't fit above: few stores have any.
+    wide: BTreeMap<Slot, (u64, u64)>,
     /// Check of each row's whole vector.
     checks: Vec<u32>,
     dead: Vec<Slot>,
@@ -27,6 +32,7 @@ pub(super) struct Slots {
 
 const FREE: u32 = 0;
 const GONE: u32 = u32::MAX;
+const WIDE: u8 = 0x80;
 
 impl Slots {
     /// Rows, dead ones included.
@@ -42,7 +48,13 @@ impl Slots {
     /// The unit in a row, if one is.
     pub(super) fn key(&self, slot: Slot) -> Option<UnitKey> {
         let at = slot as usize;
-        UnitKey::from_parts(*self.kinds.get(at)?, *self.firsts.get(at)?, *self.seconds.get(at)?)
+        let kind = *self.kinds.get(at)?;
+        if kind & WIDE != 0 {
+            let (first, second) = *self.wide.get(&slot)?;
+            return UnitKey::from_parts(kind & !WIDE, first, second);
+        }
+        let (first, second) = (*self.firsts.get(at)?, *self.seconds.get(at)?);
+        UnitKey::from_parts(kind, first.into(), second.into())
     }
 
     /// Check of the vector in a row.
@@ -86,10 +98,13 @@ impl Slots {
         } else {
             self.dead.retain(|dead| *dead != slot);
         }
-        self.kinds[at] = kind;
-        self.firsts[at] = first;
-        self.seconds[at] = second;
-        self.checks[at] = check;
+        (self.kinds[at], self.checks[at]) = (kind, check);
+        if let (Ok(first), Ok(second)) = (u32::try_from(first), u32::try_from(second)) {
+            (self.firsts[at], self.seconds[at]) = (first, second);
+        } else {
+            self.kinds[at] |= WIDE;
+            self.wide.insert(slot, (first, second));
+        }
         self.enter(key, slot);
     }
 
@@ -99,6 +114,7 @@ impl Slots {
         self.table[place] = GONE;
         let at = slot as usize;
         (self.kinds[at], self.firsts[at], self.seconds[at], self.checks[at]) = (0, 0, 0, 0);
+        self.wide.remove(&slot);
         self.dead.push(slot);
         Some(slot)
     }
@@ -122,8 +138,13 @@ impl Slots {
                 taken if self.key(taken - 1) == Some(key) => return Some((place, taken - 1)),
                 _ => {}
             }
-            place = (place + 1) & (self.table.len() - 1);
+            place = self.next(place);
         }
+    }
+
+    /// The place behind another one.
+    fn next(&self, place: usize) -> usize {
+        if place + 1 < self.table.len() { place + 1 } else { 0 }
     }
 
     fn enter(&mut self, key: UnitKey, slot: Slot) {
@@ -132,16 +153,18 @@ impl Slots {
         }
         let Some(mut place) = self.home(key) else { return };
         while !matches!(self.table[place], FREE | GONE) {
-            place = (place + 1) & (self.table.len() - 1);
+            place = self.next(place);
         }
         self.taken += usize::from(self.table[place] == FREE);
         self.table[place] = slot + 1;
     }
 
-    /// Enters every unit into a table for as many, or a few more.
+    /// Enters every unit into a table with room for half as many again as there are, or else for
+    /// `units`, of which a quarter stays free.
     fn rebuild(&mut self, units: usize) {
-        let len = (units.max(self.live()) * 7 / 5 + 8).next_power_of_two();
-        self.table = vec![FREE; len];
+        let live = self.live();
+        let room = if units > live { units } else { live + live / 2 };
+        self.table = vec![FREE; room * 4 / 3 + 8];
         self.taken = 0;
         for slot in 0..self.len() as Slot {
             if let Some(key) = self.key(slot) {
@@ -154,7 +177,9 @@ impl Slots {
     fn home(&self, key: UnitKey) -> Option<usize> {
         let (kind, first, second) = key.parts();
         let hash = mix(mix(u64::from(kind) ^ first.rotate_left(8)) ^ second);
-        Some(hash as usize & self.table.len().checked_sub(1)?)
+        // The hash as a share of all hashes.
+        let place = (u128::from(hash) * self.table.len() as u128) >> 64;
+        (!self.table.is_empty()).then_some(place as usize)
     }
 }
 
@@ -168,7 +193,8 @@ mod tests {
     use super::*;
 
     fn key() -> impl Strategy<Value = UnitKey> {
-        let (few, many) = (0..6_u64, prop_oneof![0..20_u64, Just(u64::MAX)]);
+        let (few, many) =
+            (prop_oneof![0..6_u64, Just(1 << 32)], prop_oneof![0..20_u64, Just(u64::MAX)]);
         prop_oneof![
             (few.clone(), many.clone())
                 .prop_map(|(session, turn)| UnitKey::Words { session, turn }),
