@@ -50,6 +50,7 @@ use garret_storage::{ReadError, Store};
 use crate::companion::form::Size;
 use crate::embed::Embed;
 use crate::receipt::StoredReceipt;
+use crate::rerank::Rerank;
 use apart::Apart;
 use history::Counts;
 use mind::Mind;
@@ -134,6 +135,7 @@ pub struct Agent<M, E> {
     kept: Option<resume::Kept>,
     /// Companions with models of their own.
     apart: Apart<M, E>,
+    reranker: Option<Arc<dyn Rerank>>,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -175,9 +177,16 @@ where
             mind,
             kept,
             apart,
+            reranker: None,
         };
         agent.rehearse()?;
         Ok(agent)
+    }
+
+    /// With something that ranks the first hits of what is remembered again.
+    #[must_use]
+    pub fn with_reranker(self, reranker: Arc<dyn Rerank>) -> Self {
+        Self { reranker: Some(reranker), ..self }
     }
 
     /// The division of the window.
@@ -206,6 +215,11 @@ where
     /// What makes vectors, if there is any.
     pub fn embedder(&self) -> Option<&dyn Embed> {
         self.parts.embedder.as_deref()
+    }
+
+    /// What ranks the first hits of a search again, if there is any.
+    pub fn reranker(&self) -> Option<&dyn Rerank> {
+        self.reranker.as_deref()
     }
 
     /// The receipt of the newest answered turn of a session.

@@ -92,6 +92,15 @@
 //! brought into the cache once more while nobody waits, as a remembered block does. Where that is too
 //! much, for scripts that leave no time between messages, `show_time = false` turns it off.
 //!
+//! # Why is the reranker's order merged with the search's, and not taken as it is?
+//!
+//! A cross-encoder reads a message without those around it, and the search knows more than that: what
+//! was asked before it, who spoke, when. A reply of "Yes, in May." is nothing to a model that doesn't
+//! see the question. So both orders count alike, by ranks, which need no scale: the numbers of one
+//! model are logits, of another probabilities, and no data at hand could fit a weight for each. How
+//! likely a hit is to answer stays what the search says, so a reranker never makes something out of
+//! nothing, and a chat that remembers nothing for small talk goes on doing so.
+//!
 //! # Why do pins have a ceiling, and the rest of the tracked block a floor?
 //!
 //! Forty pinned facts once pushed everything else out of such a block, and then each other. A share of

@@ -32,6 +32,7 @@ pub mod names;
 pub mod open;
 pub mod perceive;
 pub mod receipt;
+pub mod rerank;
 mod tame;
 pub mod tools;
 pub mod trace;

@@ -22,6 +22,7 @@ use garret_llm::template::{ChatTemplate, TemplateError};
 use garret_llm::vocab::Vocabulary;
 use garret_llm::{
     Backend, ChatOptions, Embedder, EmbedderOptions, LlamaChat, LoadError, Model, ModelOptions,
+    Reranker, RerankerOptions,
 };
 use garret_storage::{NamespaceError, OpenError, Store, file_name};
 
@@ -128,12 +129,17 @@ impl Prepared {
         let own = roles::load_all(&self.plan.roles, config)?;
         let options = options(config, &model);
         let embedder = ready(config, &self.store)?;
+        let reranker = reranker(config)?;
         let store = Arc::new(self.store);
         let parts = Parts { model, encoder, store, embedder, clock, entropy };
         let agent = Agent::new(parts, options)?;
-        Ok(own
+        let agent = own
             .into_iter()
-            .fold(agent, |agent, (companion, own)| agent.with_own_model(companion, own)))
+            .fold(agent, |agent, (companion, own)| agent.with_own_model(companion, own));
+        Ok(match reranker {
+            Some(reranker) => agent.with_reranker(Arc::new(reranker)),
+            None => agent,
+        })
     }
 }
 
@@ -270,6 +276,20 @@ pub fn ready(config: &Config, store: &Store) -> Result<Option<Arc<dyn Embed>>, A
         return Ok(None);
     }
     Ok(Some(Arc::new(embedder)))
+}
+
+/// Loads the configured reranker, if there is one.
+///
+/// # Errors
+/// [`AgentOpenError`] about its file.
+pub fn reranker(config: &Config) -> Result<Option<Reranker>, AgentOpenError> {
+    let Some(path) = &config.reranker.value else { return Ok(None) };
+    let options = RerankerOptions {
+        threads: config.batch_threads.value,
+        model: ModelOptions { gpu_layers: config.gpu_layers.value, use_mmap: true },
+        ..RerankerOptions::default()
+    };
+    Ok(Some(Reranker::load(Backend::start()?, path, options)?))
 }
 
 fn fingerprint_of(path: &Path, config: &Config) -> Result<[u8; 32], AgentOpenError> {

@@ -1,7 +1,7 @@
 //! Checks of a model file before it is loaded, so that a wrong one gets a sentence, not a crash.
 //!
-//! llama.cpp loads an embedding model as a chat model and answers with zeros, and says little about
-//! a file that isn't a model. These checks read the header only, which takes milliseconds.
+//! llama.cpp loads an embedding model as a chat model and answers with zeros, ranks with a model that
+//! has no head for it, and says little about a file that isn't a model. These checks read the header only, which takes milliseconds.
 //!
 //! ```no_run
 //! let info = garret_llm::check::check_chat("model.gguf".as_ref())?;
@@ -66,6 +66,19 @@ pub enum Pooling {
     First,
     /// The last token's.
     Last,
+}
+
+/// What a usable reranker says about itself.
+#[derive(Clone, Debug)]
+pub struct RerankerInfo {
+    /// Its whole header.
+    pub gguf: Gguf,
+    /// For example `bert`.
+    pub architecture: String,
+    /// Its name, or the file's.
+    pub name: String,
+    /// Tokens of the longest pair it reads at once.
+    pub context_length: u32,
 }
 
 /// Why a file can't be used as asked.
@@ -164,10 +177,24 @@ pub enum CheckError {
         architecture: String,
     },
     /// A model that ranks documents was given.
-    #[error("{}: is a ranking model, good for neither chat nor embedding", path.display())]
+    #[error(
+        "{}: is a ranking model, good for neither chat nor embedding; give it as the reranker",
+        path.display()
+    )]
     Ranker {
         /// The file.
         path: PathBuf,
+    },
+    /// A model was given as a reranker that isn't one, or can't be used as one here.
+    #[error(
+        "{}: can't rank texts here ({reason}); give a cross-encoder such as bge-reranker-v2-m3",
+        path.display()
+    )]
+    NotAReranker {
+        /// The file.
+        path: PathBuf,
+        /// What it lacks, or has too much of.
+        reason: String,
     },
     /// Its architecture doesn't generate text from left to right.
     #[error("{}: {architecture} models can't chat here; give a decoder-only model", path.display())]
@@ -240,6 +267,32 @@ pub fn check_embedder(path: &Path) -> Result<EmbedderInfo, CheckError> {
             None => required(&gguf, "embedding_length", Gguf::embedding_length)?,
         },
         pooling: pooling_type.and_then(pooling_of),
+        architecture,
+        gguf,
+    })
+}
+
+/// Checks that `path` is a model that ranks texts, with a head that gives one number for a pair.
+///
+/// # Errors
+/// See [`CheckError`].
+pub fn check_reranker(path: &Path) -> Result<RerankerInfo, CheckError> {
+    let gguf = open_model(path)?;
+    let architecture = architecture(&gguf)?.to_owned();
+    let not_one = |reason: String| CheckError::NotAReranker { path: path.to_owned(), reason };
+    if !gguf.has_head() {
+        return Err(not_one(format!("{architecture} without a head that ranks")));
+    }
+    match gguf.head_outputs() {
+        1 => {}
+        outputs => return Err(not_one(format!("its head gives {outputs} numbers, not one"))),
+    }
+    if gguf.str(RERANK_PROMPT).is_some() {
+        return Err(not_one("it wants a prompt of its own around query and text".to_owned()));
+    }
+    Ok(RerankerInfo {
+        name: display_name(&gguf),
+        context_length: required(&gguf, "context_length", Gguf::context_length)?,
         architecture,
         gguf,
     })
@@ -361,6 +414,8 @@ const TOKENIZER: &str = "tokenizer.ggml.model";
 /// Tokenizers of llama.cpp that spell unknown characters in bytes, and end the process when one
 /// has no token.
 const BYTE_TOKENIZERS: [&str; 2] = ["llama", "plamo2"];
+/// The key of the prompt that some rankers want.
+const RERANK_PROMPT: &str = "tokenizer.chat_template.rerank";
 /// llama.cpp's number for models that rank instead of embedding.
 const RANKING: u32 = 4;
 

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-/// Why a model, a context or an embedder isn't there.
+use crate::check::CheckError;
+
+/// Why a model, a context, an embedder or a reranker isn't there.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -73,6 +75,9 @@ pub enum LoadError {
         /// What it does instead.
         reason: String,
     },
+    /// The file isn't what it is given for.
+    #[error(transparent)]
+    Check(#[from] CheckError),
     /// The operating system gave no thread.
     #[error("the model's thread couldn't be started: {0}")]
     Thread(#[from] std::io::Error),
@@ -158,5 +163,31 @@ pub enum EmbedError {
     Panicked,
     /// The owner thread is gone.
     #[error("the embedder has stopped: load it again")]
+    Stopped,
+}
+
+/// Why texts weren't ranked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RerankError {
+    /// No room would be left for what is to be ranked.
+    #[error("the query has {tokens} tokens, but the reranker takes {limit} at most: shorten it")]
+    QueryTooLong {
+        /// Length of the query.
+        tokens: usize,
+        /// Longest that is taken.
+        limit: usize,
+    },
+    /// A NaN or an infinity, or nothing at all, came out.
+    #[error("the reranker's weights give no numbers: check the file")]
+    NotFinite,
+    /// llama.cpp couldn't decode.
+    #[error("the reranker failed to decode (code {0}): try again with fewer texts")]
+    Decode(i32),
+    /// A bug was contained.
+    #[error("the reranker's thread panicked in this request: try again")]
+    Panicked,
+    /// The owner thread is gone.
+    #[error("the reranker has stopped: load it again")]
     Stopped,
 }

@@ -317,6 +317,25 @@ impl Gguf {
         self.tensors.has_token_embedding
     }
 
+    /// Whether there is a head that makes numbers of its own of a text, as models that rank or classify
+    /// have.
+    pub fn has_head(&self) -> bool {
+        let [dense, output] = self.tensors.has_head;
+        // Of this one the dense layer is all of it.
+        output || (dense && self.architecture() == Some("jina-bert-v2"))
+    }
+
+    /// Numbers that such a head makes of a text.
+    pub fn head_outputs(&self) -> u64 {
+        let labels =
+            self.arch_key("classifier.output_labels").and_then(|key| self.values.get(&key));
+        match labels {
+            Some(Value::Skipped(labels)) => *labels,
+            Some(Value::Integers(labels)) => labels.len() as u64,
+            _ => 1,
+        }
+    }
+
     /// Where tensor data begins, in bytes from the start of the file.
     pub fn data_offset(&self) -> u64 {
         self.data_offset

@@ -7,6 +7,7 @@
 //!   of one KV cache, prompts reuse the longest prefix the cache holds, replies stream through
 //!   bounded channels, a cancelled or preempted decode returns at once.
 //! - [`Embedder`] turns texts of any length into vectors.
+//! - [`Reranker`] says how well texts answer a query.
 //!
 //! ```no_run
 //! use garret_core::model::{ChatModel, Event, ModelRole, Reply, Request, Sampling};
@@ -52,6 +53,8 @@ pub mod gguf;
 pub mod grammar;
 mod log;
 mod model;
+mod pooled;
+mod rerank;
 mod sampler;
 mod sequence;
 mod state;
@@ -62,5 +65,6 @@ mod worker;
 pub use backend::Backend;
 pub use chat::{ChatOptions, LlamaChat, LlamaReply, MAX_EVENTS, MAX_REQUESTS};
 pub use embed::{Embedder, EmbedderOptions};
-pub use error::{ChatError, EmbedError, LoadError};
+pub use error::{ChatError, EmbedError, LoadError, RerankError};
 pub use model::{Model, ModelOptions, SlidingWindow};
+pub use rerank::{Reranker, RerankerOptions};

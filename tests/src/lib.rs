@@ -9,6 +9,7 @@
 )]
 
 pub mod bytes;
+pub mod cross_encoder;
 pub mod dialogues;
 pub mod disk;
 pub mod models;

@@ -17,6 +17,7 @@ use super::slot::{Context, ContextError};
 use super::turn::TurnError;
 use super::volatile::Volatile;
 use super::{Agent, LastReceipt};
+use crate::rerank::Reranking;
 use crate::trace::{Cut, Frames, Shape, System, Trace};
 
 /// A prompt in a buffer of tokens.
@@ -67,13 +68,15 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
 where
     E::Error: 'static,
 {
-    /// Assembles the prompt of an accepted turn into `self.tokens`.
+    /// Assembles the prompt of an accepted turn into `self.tokens`. What can be left out is when
+    /// `go_on` says no.
     pub(super) fn prompt(
         &mut self,
         session: &SessionId,
         turn: TurnSeq,
         text: &str,
         message: &Shown<'_>,
+        go_on: &dyn Fn() -> bool,
     ) -> Result<Prompt, TurnError> {
         let unreadable = |source| TurnError::History { turn, source };
         let context = self.context_for(session, turn).map_err(|error| match error {
@@ -110,6 +113,7 @@ where
         let shown: Vec<_> = context.facts.iter().copied().chain(news.ids()).collect();
         let now = (now.confidence != Confidence::Wrong).then_some(now.unix_ms);
         let embedder = self.parts.embedder.as_deref();
+        let reranker = self.reranker.as_deref();
         let (budget, tokens) = (&self.budget, &mut self.tokens);
         let read = store.with_turns(session, from, |views| {
             let earlier = views.partition_point(|view| view.seq < turn);
@@ -135,6 +139,9 @@ where
             };
             let asking = Asking { session, turn, text, now, tracked: &shown };
             let mut recall = Recall::new(store, embedder, budget, asking);
+            if let Some(by) = reranker {
+                recall = recall.reranked(Reranking { go_on, ..Reranking::new(by) });
+            }
             compose(&mut Bench { budget, encoder, tokens }, &input, volatile, &mut recall)
         });
         let prompt = read.map_err(unreadable)?;

@@ -11,6 +11,7 @@ use garret_storage::search::{Hit, NAMES, Search};
 use super::remembered::{Block, fill};
 use crate::embed::{self, Embed};
 use crate::infer::presence;
+use crate::rerank::{Reranking, rerank};
 
 /// The message for which something may be remembered.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +30,7 @@ pub(super) struct Asking<'a> {
 pub(super) struct Recall<'a> {
     store: &'a Store,
     embedder: Option<&'a dyn Embed>,
+    reranking: Option<Reranking<'a>>,
     asking: Asking<'a>,
     /// Most tokens of the block; `None` when there is to be none.
     room: Option<usize>,
@@ -44,7 +46,12 @@ impl<'a> Recall<'a> {
         asking: Asking<'a>,
     ) -> Self {
         let room = (budget.memory > 0).then(|| budget.memory.saturating_sub(SEAM) as usize);
-        Self { store, embedder, asking, room, hits: None }
+        Self { store, embedder, reranking: None, asking, room, hits: None }
+    }
+
+    /// With the first hits ranked again.
+    pub(super) fn reranked(self, reranking: Reranking<'a>) -> Self {
+        Self { reranking: Some(reranking), ..self }
     }
 
     /// The turn of the message.
@@ -70,11 +77,9 @@ impl<'a> Recall<'a> {
             return Ok(Block::EMPTY);
         }
         let mut known = HashSet::from([self.asking.text.trim()]);
-        let hidden = |hit: &&Hit| {
-            let here = hit.session.as_ref() == Some(self.asking.session);
-            !here || hit.turn.is_none_or(|turn| turn < from)
-        };
-        let tracked = self.asking.tracked;
+        let asking = self.asking;
+        let hidden = |hit: &&Hit| asking.hides(from, hit);
+        let tracked = asking.tracked;
         let untracked = |hit: &&Hit| {
             let fact = hit.id.strip_prefix('f').and_then(|id| id.parse().ok());
             !fact.is_some_and(|id| tracked.contains(&id))
@@ -107,15 +112,37 @@ impl<'a> Recall<'a> {
         let (vector, except) = (vector.as_deref(), Some((session, turn)));
         let search = Search { now, vector, except, excerpt: LONGEST, ..Search::new(text, most) };
         match self.store.find(&search) {
-            Ok(found) => presence::sift(self.store, found.hits, now).unwrap_or_else(|error| {
-                tracing::warn!(%error, "nothing is remembered: a fact can't be read");
-                Vec::new()
-            }),
+            Ok(found) => match presence::sift(self.store, found.hits, now) {
+                Ok(hits) => self.ranked_again(hits, from),
+                Err(error) => {
+                    tracing::warn!(%error, "nothing is remembered: a fact can't be read");
+                    Vec::new()
+                }
+            },
             Err(error) => {
                 tracing::warn!(%error, "nothing is remembered: the search failed");
                 Vec::new()
             }
         }
+    }
+
+    /// Hits in the order that the reranker gives them, if there is one; those that the history shows
+    /// anyway come last.
+    fn ranked_again(&self, hits: Vec<Hit>, from: TurnSeq) -> Vec<Hit> {
+        let Some(reranking) = self.reranking else { return hits };
+        let (mut hits, shown): (Vec<_>, Vec<_>) =
+            hits.into_iter().partition(|hit| self.asking.hides(from, hit));
+        rerank(&mut hits, self.asking.text, reranking);
+        hits.extend(shown);
+        hits
+    }
+}
+
+impl Asking<'_> {
+    /// Whether a history that shows the turns from `from` on doesn't show a hit.
+    fn hides(&self, from: TurnSeq, hit: &Hit) -> bool {
+        let here = hit.session.as_ref() == Some(self.session);
+        !here || hit.turn.is_none_or(|turn| turn < from)
     }
 }
 

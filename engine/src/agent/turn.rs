@@ -123,7 +123,7 @@ where
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
         let ticket = self.parts.store.ticket();
-        let prompt = self.prompt(session, turn, text, &message)?;
+        let prompt = self.prompt(session, turn, text, &message, &|| stop.is_empty())?;
         let volatile = prompt.is_volatile();
         let seen = Seen { ticket, trace: prompt.trace(), beginning: prompt.beginning.clone() };
         let tokens = self.tokens.get(..prompt.length).unwrap_or(&self.tokens);

@@ -42,7 +42,7 @@ pub(super) fn run(
         ("quit" | "exit", "") => return Ok(Next::Leave),
         ("why", "") => why::print(&talk.agent, &talk.session)?,
         ("find", "") => return Err("/find needs words to look for".into()),
-        ("find", text) => memory::find(talk.agent.store(), talk.agent.embedder(), text)?,
+        ("find", text) => memory::find(&talk.agent, text)?,
         ("grep" | "expand" | "describe" | "timeline" | "pinned" | "entity", payload) => {
             let (store, embedder) = (talk.agent.store(), talk.agent.embedder());
             tools::command(store, embedder, &talk.session, name, payload)?;

@@ -26,6 +26,7 @@ pub(super) fn run(config: &Config) -> Ended {
     data(&mut report, config)?;
     model(&mut report, config)?;
     embedder(&mut report, config)?;
+    reranker(&mut report, config)?;
     Ok(if report.failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
@@ -189,6 +190,25 @@ fn embedder(report: &mut Report, config: &Config) -> std::io::Result<()> {
         Ok(what) => report.good("embedder", &format!("{}: {what}", path.display())),
         Err(error) => report.fail("embedder", &error.to_string()),
     }
+}
+
+/// Loads the reranker, if one is configured, and lets it compare a few words.
+fn reranker(report: &mut Report, config: &Config) -> std::io::Result<()> {
+    let Some(path) = &config.reranker.value else { return Ok(()) };
+    match one_pair(config) {
+        Ok(what) => report.good("reranker", &format!("{}: {what}", path.display())),
+        Err(error) => report.fail("reranker", &error.to_string()),
+    }
+}
+
+fn one_pair(config: &Config) -> Result<String, Box<dyn std::error::Error>> {
+    let began = Instant::now();
+    let reranker = open::reranker(config)?.ok_or("there is none")?;
+    let loaded = began.elapsed().as_millis();
+    let began = Instant::now();
+    reranker.scores("Where is the lamp?", &["The lamp is in the attic."])?;
+    let read = began.elapsed().as_millis();
+    Ok(format!("loaded in {loaded} ms, read a sentence in {read} ms"))
 }
 
 fn one_vector(config: &Config) -> Result<String, Box<dyn std::error::Error>> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use garret_hal::sensors::{Machine, MemorySensor};
-use garret_llm::check::{CheckError, check_chat, check_embedder};
+use garret_llm::check::{CheckError, check_chat, check_embedder, check_reranker};
 use garret_llm::estimate::MemoryEstimate;
 use garret_llm::gguf::Gguf;
 use serde::Serialize;
@@ -80,33 +80,55 @@ struct Found {
 }
 
 impl Found {
-    /// What is at `path`, as a model for `role`; without one a chat model, else an embedder.
+    /// What is at `path`, as a model for `role`; without one a chat model, else an
+    /// embedder or a reranker.
     fn at(path: &Path, config: &Config, role: Option<ModelUse>) -> Result<Self, AgentOpenError> {
-        if role == Some(ModelUse::Embedder) {
-            return Self::embedder(path);
+        match role {
+            Some(ModelUse::Embedder) => return Self::embedder(path),
+            Some(ModelUse::Reranker) => return Self::reranker(path),
+            Some(ModelUse::Chat) | None => {}
         }
         match check_chat(path) {
             Ok(info) => Self::chat(path, config, &info.gguf, info.name, info.architecture),
             Err(CheckError::EmbedderAsChat { .. }) if role.is_none() => Self::embedder(path),
+            Err(CheckError::Ranker { .. }) if role.is_none() => Self::reranker(path),
             Err(error) => Err(error.into()),
         }
     }
 
     fn embedder(path: &Path) -> Result<Self, AgentOpenError> {
         let info = check_embedder(path)?;
-        Ok(Self {
+        let (name, architecture) = (info.name, info.architecture);
+        let read = Self::reader(path, "embedder", &info.gguf, name, architecture);
+        Ok(Self { dimensions: Some(info.dimensions), ..read })
+    }
+
+    fn reranker(path: &Path) -> Result<Self, AgentOpenError> {
+        let info = check_reranker(path)?;
+        Ok(Self::reader(path, "reranker", &info.gguf, info.name, info.architecture))
+    }
+
+    /// A model that reads texts and writes none.
+    fn reader(
+        path: &Path,
+        role: &'static str,
+        gguf: &Gguf,
+        name: String,
+        architecture: String,
+    ) -> Self {
+        Self {
             file: path.into(),
-            role: "embedder",
-            name: info.name,
-            architecture: info.architecture,
-            bytes: info.gguf.file_bytes(),
-            context_length: info.context_length,
+            role,
+            name,
+            architecture,
+            bytes: gguf.file_bytes(),
+            context_length: gguf.context_length().unwrap_or(0),
             window: None,
-            dimensions: Some(info.dimensions),
+            dimensions: None,
             memory_mib: None,
             available_mib: None,
             fits: None,
-        })
+        }
     }
 
     fn chat(

@@ -29,6 +29,7 @@ pub const KEYS: &[Key] = &[
         help: "GGUF file of a model of its own that infers; auto is the chat model",
     },
     Key { name: "embedder", help: "GGUF file of the embedder; off searches by words alone" },
+    Key { name: "reranker", help: "GGUF file of a model that ranks the first hits again, or off" },
     Key { name: "models_dir", help: "folder in which models are looked for" },
     Key { name: "data", help: "folder that holds everything that is remembered" },
     Key { name: "namespace", help: "whose memory; namespaces share nothing" },

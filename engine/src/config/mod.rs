@@ -147,6 +147,8 @@ pub struct Config {
     pub inferrer_model: Setting<Option<PathBuf>>,
     /// Which embedder search uses.
     pub embedder: Setting<EmbedderChoice>,
+    /// GGUF file of a model that ranks the first hits of a search again; `None` for none.
+    pub reranker: Setting<Option<PathBuf>>,
     /// Folder in which models are looked for.
     pub models_dir: Setting<PathBuf>,
     /// Folder that holds everything that is remembered.
@@ -221,6 +223,7 @@ impl Config {
             compactor_model: get.optional("compactor_model", parse::path)?,
             inferrer_model: get.optional("inferrer_model", parse::path)?,
             embedder: get.or("embedder", parse::embedder, EmbedderChoice::Auto)?,
+            reranker: get.or("reranker", parse::reranker, None)?,
             models_dir: get.or_home("models_dir", parse::path, home.models())?,
             data: get.or_home("data", parse::path, home.data())?,
             namespace: get.or("namespace", parse::text, "default".into())?,
@@ -294,6 +297,13 @@ impl Config {
             "compactor_model" => model(&self.compactor_model),
             "inferrer_model" => model(&self.inferrer_model),
             "embedder" => one(&self.embedder),
+            "reranker" => (
+                self.reranker
+                    .value
+                    .as_ref()
+                    .map_or_else(|| "off".into(), |p| p.display().to_string()),
+                &self.reranker.origin,
+            ),
             "models_dir" => path(&self.models_dir),
             "data" => path(&self.data),
             "namespace" => one(&self.namespace),

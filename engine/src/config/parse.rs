@@ -19,6 +19,14 @@ pub(super) fn path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("it must name a path".into()) } else { Ok(text.into()) }
 }
 
+pub(super) fn reranker(text: &str) -> Result<Option<PathBuf>, String> {
+    match text {
+        "" => Err("it must be a file or off".into()),
+        "off" => Ok(None),
+        file => Ok(Some(file.into())),
+    }
+}
+
 pub(super) fn embedder(text: &str) -> Result<EmbedderChoice, String> {
     match text {
         "" => Err("it must name a file, or be `auto` or `off`".into()),

@@ -33,6 +33,7 @@ const OTHER: [(&str, &str); 32] = [
     ("compactor_model", "c.gguf"),
     ("inferrer_model", "i.gguf"),
     ("embedder", "e.gguf"),
+    ("reranker", "r.gguf"),
     ("models_dir", "somewhere"),
     ("data", "elsewhere"),
     ("namespace", "ada"),

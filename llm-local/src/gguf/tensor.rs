@@ -13,6 +13,8 @@ pub(super) struct Layout {
     pub(super) end: u64,
     /// Whether one of them is the token embedding.
     pub(super) has_token_embedding: bool,
+    /// Whether there is the dense layer of a head that classifies, and its output.
+    pub(super) has_head: [bool; 2],
 }
 
 impl Layout {
@@ -29,6 +31,9 @@ impl Layout {
             all.end = add(tensor.offset, tensor.bytes)?;
             next_offset = pad(all.end, alignment)?;
             all.has_token_embedding |= tensor.name == "token_embd.weight";
+            for (has, name) in all.has_head.iter_mut().zip(["cls.weight", "cls.output.weight"]) {
+                *has |= tensor.name == name;
+            }
         }
         Ok(all)
     }

@@ -122,6 +122,9 @@ pub(in crate::cli) struct Search {
     /// Facts that were replaced or have ended, too
     #[arg(long)]
     pub(in crate::cli) replaced: bool,
+    /// How many of the first hits the configured reranker reads; 0 for none [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    pub(in crate::cli) rerank: Option<u16>,
     /// Print JSON
     #[arg(long)]
     pub(in crate::cli) json: bool,

@@ -192,6 +192,8 @@ pub(super) enum ModelUse {
     Chat,
     /// Turns texts into vectors
     Embedder,
+    /// Says how well texts answer
+    Reranker,
 }
 
 #[derive(Debug, Args)]
@@ -237,6 +239,7 @@ fn command() -> clap::Command {
                 command,
                 &[
                     "embedder",
+                    "reranker",
                     "models_dir",
                     "data",
                     "namespace",

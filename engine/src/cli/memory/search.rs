@@ -17,7 +17,8 @@ use crate::cli::output;
 use crate::cli::session::when;
 use crate::config::Config;
 use crate::embed::{self, Embed};
-use crate::open;
+use crate::open::{self, LocalAgent};
+use crate::rerank::{self, Reranking};
 
 /// `garret memory search`.
 pub(super) fn run(config: &Config, store: &Store, search: &Args) -> Result<(), Box<dyn Error>> {
@@ -28,10 +29,21 @@ pub(super) fn run(config: &Config, store: &Store, search: &Args) -> Result<(), B
         return Err(format!("there is no conversation `{id}`: see `garret session list`").into());
     }
     let embedder = embedder(config, store)?;
+    let reranker = match search.rerank {
+        Some(0) => None,
+        _ => open::reranker(config)?,
+    };
+    if reranker.is_none() && search.rerank.is_some_and(|top| top > 0) {
+        return Err("there is no reranker: give --reranker FILE".into());
+    }
+    let reranking = reranker.as_ref().map(|by| {
+        let top = search.rerank.map_or(rerank::TOP, usize::from);
+        Reranking { top, ..Reranking::new(by) }
+    });
     let kinds: Vec<_> = search.kind.iter().flat_map(|kind| kind.kinds()).copied().collect();
     let began = Instant::now();
     let vector = embedder.and_then(|embedder| embed::query(store, &*embedder, &search.text));
-    let found = store.find(&Search {
+    let wanted = Search {
         session: session.as_ref(),
         source: search.source.as_deref(),
         kinds: &kinds,
@@ -40,7 +52,8 @@ pub(super) fn run(config: &Config, store: &Store, search: &Args) -> Result<(), B
         now: now(),
         vector: vector.as_deref(),
         ..Search::new(&search.text, search.k.into())
-    })?;
+    };
+    let found = rerank::find(store, &wanted, reranking)?;
     let took = began.elapsed();
     if search.json {
         output::say_json(&Searched {
@@ -55,14 +68,11 @@ pub(super) fn run(config: &Config, store: &Store, search: &Args) -> Result<(), B
 }
 
 /// Prints the best hits for `text` in all conversations.
-pub(in crate::cli) fn find(
-    store: &Store,
-    embedder: Option<&dyn Embed>,
-    text: &str,
-) -> Result<(), Box<dyn Error>> {
+pub(in crate::cli) fn find(agent: &LocalAgent, text: &str) -> Result<(), Box<dyn Error>> {
+    let (store, embedder) = (agent.store(), agent.embedder());
     let vector = embedder.and_then(|embedder| embed::query(store, embedder, text));
     let search = Search { now: now(), vector: vector.as_deref(), ..Search::new(text, FIND) };
-    tell(&store.find(&search)?, false)
+    tell(&rerank::find(store, &search, agent.reranker().map(Reranking::new))?, false)
 }
 
 /// The embedder, where there are vectors to compare with: it takes a moment to load.
@@ -130,7 +140,7 @@ impl<'a> From<&'a Hit> for Listed<'a> {
             valid_at: hit.at_ms.map(when),
             valid_to: hit.valid_to.map(when),
             through: hit.through.as_deref(),
-            parts: parts(hit).chain(factors(hit)).collect(),
+            parts: parts(hit).chain(factors(hit)).chain(reranked(hit)).collect(),
         }
     }
 }
@@ -154,8 +164,10 @@ fn for_people(hit: &Hit, number: usize, explain: bool) -> String {
         let parts = parts(hit).filter(|(_, part)| *part != 0.0);
         let parts: Vec<_> = parts.map(|(name, part)| format!("{name} {part:.2}")).collect();
         lines.push_str(&format!("\n   = {}", parts.join(" + ")));
-        let factors: Vec<_> =
-            factors(hit).map(|(name, factor)| format!("{name} {factor:.2}")).collect();
+        let factors: Vec<_> = factors(hit)
+            .chain(reranked(hit))
+            .map(|(name, factor)| format!("{name} {factor:.2}"))
+            .collect();
         lines.push_str(&format!("\n   : {}", factors.join(", ")));
         if let Some(through) = &hit.through {
             lines.push_str(&format!(", linked to {through}"));
@@ -166,6 +178,11 @@ fn for_people(hit: &Hit, number: usize, explain: bool) -> String {
 
 fn parts(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
     NAMES.iter().zip(hit.parts).map(|(name, part)| (*name, rounded(part)))
+}
+
+/// What a reranker said, where one was asked.
+fn reranked(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
+    hit.rerank.into_iter().map(|score| ("rerank", rounded(score)))
 }
 
 /// What the score is made of.

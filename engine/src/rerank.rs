@@ -1,0 +1,154 @@
+//! The reranker's port: how well the first hits of a search answer, each read together with the query.
+//!
+//! A search ranks by features that are cheap to know of every message. A cross-encoder reads the
+//! query and a text as one, which is dear, so it is asked of the first hits alone ([`TOP`]). Its order
+//! and the search's are then merged by their ranks: what stands at place `r` in one (counted from 1)
+//! gets 1 / (10 + `r`) from each, and the greater sum comes first. Ranks need no scale, which differs
+//! from model to model, and a hit that the search has high, for what was said around it, isn't lost
+//! because it says little by itself. What is behind the first hits stays where it is, and so do all
+//! when the reranker fails: that is no reason not to search.
+//!
+//! ```
+//! use garret::rerank::merge;
+//!
+//! // The second hit answers best, the first one least.
+//! assert_eq!(merge(&[0.1, 0.9, 0.5]), [1, 0, 2]);
+//! ```
+//!
+//! # Limits
+//!
+//! No trained reranker has been measured with it: the weight of both orders, and how many hits are
+//! worth reading, are the usual ones of reciprocal rank fusion. A reranker reads the part of a message
+//! that a hit shows, without what was said before it.
+
+use std::fmt;
+
+use garret_llm::{RerankError, Reranker};
+use garret_storage::search::{Found, Hit, Search};
+use garret_storage::{ReadError, Store};
+
+/// Says how well texts answer a query.
+pub trait Rerank: Send + Sync + fmt::Debug {
+    /// One finite number for each of `texts`, in order, the greater the better; comparable for one
+    /// query. Blocks until they are there.
+    ///
+    /// # Errors
+    /// When the query is too long or the model fails.
+    fn scores(&self, query: &str, texts: &[&str]) -> Result<Vec<f32>, RerankFailure>;
+}
+
+/// Why texts weren't ranked, in the reranker's words.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct RerankFailure(#[from] Box<dyn std::error::Error + Send + Sync>);
+
+impl From<RerankError> for RerankFailure {
+    fn from(error: RerankError) -> Self {
+        Self(Box::new(error))
+    }
+}
+
+impl Rerank for Reranker {
+    fn scores(&self, query: &str, texts: &[&str]) -> Result<Vec<f32>, RerankFailure> {
+        Ok(Self::scores(self, query, texts)?)
+    }
+}
+
+/// How a search is reranked.
+#[derive(Clone, Copy)]
+pub struct Reranking<'a> {
+    /// What ranks.
+    pub by: &'a dyn Rerank,
+    /// How many hits it reads, the first ones.
+    pub top: usize,
+    /// Asked before every few texts; when it says no, the hits stay as they are.
+    pub go_on: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Reranking<'a> {
+    /// Reads the first [`TOP`] hits to the end.
+    pub fn new(by: &'a dyn Rerank) -> Self {
+        Self { by, top: TOP, go_on: &|| true }
+    }
+}
+
+/// What `search` finds in `store`, reranked where that is wanted.
+///
+/// # Errors
+/// As [`Store::find`]; a reranker that fails is done without.
+pub fn find(
+    store: &Store,
+    search: &Search<'_>,
+    reranking: Option<Reranking<'_>>,
+) -> Result<Found, ReadError> {
+    let Some(reranking) = reranking else { return store.find(search) };
+    let k = search.k.max(reranking.top);
+    let mut found = store.find(&Search { k, ..*search })?;
+    rerank(&mut found.hits, search.query, reranking);
+    found.hits.truncate(search.k);
+    Ok(found)
+}
+
+/// Brings the first hits into the order that the reranker and the search give them together, and
+/// notes its numbers with them.
+pub fn rerank(hits: &mut [Hit], query: &str, reranking: Reranking<'_>) {
+    let top = reranking.top.min(hits.len());
+    let (hits, _) = hits.split_at_mut(top);
+    let Some(scores) = scores(hits, query, reranking) else { return };
+    for (hit, score) in hits.iter_mut().zip(&scores) {
+        hit.rerank = Some(*score);
+    }
+    let mut places = vec![0; top];
+    for (place, hit) in merge(&scores).into_iter().enumerate() {
+        places[hit] = place;
+    }
+    // Each swap brings one hit to its place.
+    for at in 0..top {
+        while places[at] != at {
+            let to = places[at];
+            hits.swap(at, to);
+            places.swap(at, to);
+        }
+    }
+}
+
+/// What the reranker says of the hits; `None` when it fails or isn't to go on.
+fn scores(hits: &[Hit], query: &str, reranking: Reranking<'_>) -> Option<Vec<f32>> {
+    let mut scores = Vec::with_capacity(hits.len());
+    for some in hits.chunks(BATCH) {
+        if !(reranking.go_on)() {
+            return None;
+        }
+        let texts: Vec<_> = some.iter().map(|hit| hit.text.as_str()).collect();
+        match reranking.by.scores(query, &texts) {
+            Ok(some) => scores.extend(some),
+            Err(error) => {
+                tracing::warn!(%error, "the hits stay in the order of the search");
+                return None;
+            }
+        }
+    }
+    (scores.len() == hits.len() && scores.iter().all(|score| score.is_finite())).then_some(scores)
+}
+
+/// The order of hits that have these numbers, the first hit of the search first: the place of each in
+/// the search, the best of all first. Of equals the search's order holds.
+pub fn merge(scores: &[f32]) -> Vec<usize> {
+    let mut by_score: Vec<usize> = (0..scores.len()).collect();
+    by_score.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+    let share = |place: usize| 1.0 / (RANKS + place as f64 + 1.0);
+    let mut sums: Vec<f64> = (0..scores.len()).map(share).collect();
+    for (place, hit) in by_score.into_iter().enumerate() {
+        sums[hit] += share(place);
+    }
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|a, b| sums[*b].total_cmp(&sums[*a]));
+    order
+}
+
+/// How many of the first hits are read where nothing else is said.
+pub const TOP: usize = 20;
+/// What is added to a place: how little the first places differ from those behind them.
+const RANKS: f64 = 10.0;
+/// Texts of one call of the model; nobody who stops it waits for more than these.
+const BATCH: usize = 4;

@@ -1,0 +1,182 @@
+//! How well texts answer a query, each read together with it; see [`Reranker`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use llama_cpp_2::context::params::LlamaPoolingType;
+use llama_cpp_2::token::LlamaToken;
+
+use crate::backend::Backend;
+use crate::check::{CheckError, check_reranker};
+use crate::error::{LoadError, RerankError};
+use crate::model::{Model, ModelOptions};
+use crate::pooled::{Frame, PoolError, Pooled, PooledOptions, tokens};
+
+/// How a reranker is loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RerankerOptions {
+    /// Threads that compute.
+    pub threads: u32,
+    /// Most tokens of a query and a text together, special ones included; what the model was
+    /// trained for is the limit if that is less. A decode needs memory for one such pair.
+    pub max_tokens: u32,
+    /// How the file is loaded.
+    pub model: ModelOptions,
+}
+
+impl Default for RerankerOptions {
+    fn default() -> Self {
+        Self { threads: 4, max_tokens: 512, model: ModelOptions::default() }
+    }
+}
+
+/// A cross-encoder: a model that reads a query and a text as one, and says with one number how well
+/// the text answers. Cloning makes another handle to the same one.
+///
+/// It sees what vectors, which are made of each text alone, can't, and costs a decode for each text:
+/// it is for the first few hits of a search. The numbers order texts for one query; what range they
+/// are in depends on the model. The same pair has the same number whatever it is asked with, save for
+/// rounding.
+///
+/// Query and text stand between the special tokens that the file's vocabulary wants, as in
+/// `[CLS] query [SEP] text [SEP]` or `<s> query </s></s> text </s>`. Of a text that is too long the
+/// beginning is read; a query is never cut.
+///
+/// ```no_run
+/// use garret_llm::{Backend, Reranker, RerankerOptions};
+///
+/// let path = std::path::Path::new("reranker.gguf");
+/// let reranker = Reranker::load(Backend::start()?, path, RerankerOptions::default())?;
+/// let scores = reranker.scores("Where is the lamp?", &["In the attic.", "It rained."])?;
+/// assert_eq!(scores.len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Limits: llama.cpp gives all tokens the segment 0, so that a BERT that was trained to tell query and
+/// text by their segments (the ms-marco models) does with less than it knows; XLM-RoBERTa has one
+/// segment anyway. Models that want a prompt written around both (Qwen3-Reranker) are refused. Text is
+/// tokenised as for an [`Embedder`](crate::Embedder).
+#[derive(Clone, Debug)]
+pub struct Reranker {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    pooled: Pooled,
+    frame: Frame,
+    /// Special tokens between query and text.
+    between: Vec<LlamaToken>,
+}
+
+impl Reranker {
+    /// Loads the GGUF file at `path` and makes its context.
+    ///
+    /// # Errors
+    /// As [`check_reranker`] and [`Model::load`]; also when an option can't work or the context can't
+    /// be made.
+    pub fn load(
+        backend: Arc<Backend>,
+        path: &Path,
+        options: RerankerOptions,
+    ) -> Result<Self, LoadError> {
+        check_reranker(path)?;
+        let model = Model::load(backend, path, options.model)?;
+        let frame = Frame::of(&model);
+        let between = between(&model);
+        if between.is_empty() {
+            let reason = "its vocabulary names no token between query and text".to_owned();
+            return Err(CheckError::NotAReranker { path: path.into(), reason }.into());
+        }
+        let special = u32::try_from(frame.len() + between.len()).unwrap_or(u32::MAX);
+        let options = PooledOptions {
+            name: "garret-reranker",
+            threads: options.threads,
+            max_tokens: options.max_tokens,
+            least: special.saturating_add(2 * LEAST_OF_TEXT as u32),
+            pooling: LlamaPoolingType::Rank,
+        };
+        let pooled = Pooled::new(model, options)?;
+        Ok(Self { inner: Arc::new(Inner { pooled, frame, between }) })
+    }
+
+    /// How well each of `texts` answers `query`, in order; more is better. Blocks until it is known.
+    ///
+    /// # Errors
+    /// When the query is too long, llama.cpp fails, or the weights give no numbers.
+    pub fn scores(&self, query: &str, texts: &[&str]) -> Result<Vec<f32>, RerankError> {
+        let runs = self.inner.runs(query, texts)?;
+        Ok(firsts(&self.inner.pooled.ask(runs)?))
+    }
+
+    /// Most tokens of a query: half of what query and text may have together.
+    pub fn max_query_tokens(&self) -> usize {
+        self.inner.room() / 2
+    }
+
+    /// The model behind it.
+    pub fn model(&self) -> &Arc<Model> {
+        self.inner.pooled.model()
+    }
+}
+
+impl Inner {
+    /// Tokens that query and text have room for.
+    fn room(&self) -> usize {
+        self.pooled.window() - self.frame.len() - self.between.len()
+    }
+
+    /// Each text with the query before it.
+    fn runs(&self, query: &str, texts: &[&str]) -> Result<Vec<Vec<LlamaToken>>, RerankError> {
+        let vocab = self.pooled.model().llama().vocab();
+        let query = tokens(&vocab, query);
+        let limit = self.room() / 2;
+        if query.len() > limit {
+            return Err(RerankError::QueryTooLong { tokens: query.len(), limit });
+        }
+        let left = self.room() - query.len();
+        // Beyond that many bytes none of the tokens that have room can begin: the longest word of a
+        // vocabulary is far shorter.
+        let bytes = left.saturating_mul(BYTES_OF_TOKEN);
+        let run = |text: &&str| {
+            let mut text = tokens(&vocab, &text[..text.floor_char_boundary(bytes)]);
+            text.truncate(left);
+            [&self.frame.before, &query[..], &self.between, &text, &self.frame.after].concat()
+        };
+        Ok(texts.iter().map(run).collect())
+    }
+}
+
+/// The one number that comes of each pair.
+fn firsts(answers: &[Vec<f32>]) -> Vec<f32> {
+    answers.iter().filter_map(|answer| answer.first().copied()).collect()
+}
+
+/// The tokens between query and text: llama.cpp's own rule for rerankers.
+fn between(model: &Model) -> Vec<LlamaToken> {
+    let vocab = model.llama().vocab();
+    let (eos, sep) = (vocab.eos(), vocab.sep());
+    let eos = if eos == NO_TOKEN { sep } else { eos };
+    let wanted = [(vocab.should_add_eos(), eos), (vocab.should_add_sep(), sep)];
+    let wanted = wanted.into_iter().filter(|(add, token)| *add && *token != NO_TOKEN);
+    wanted.map(|(_, token)| token).collect()
+}
+
+/// llama.cpp's word for a token that a vocabulary lacks.
+const NO_TOKEN: LlamaToken = LlamaToken(-1);
+
+/// A window that has no room for so many tokens of a text, and as many of a query, is of no use.
+const LEAST_OF_TEXT: usize = 8;
+/// Bytes of the longest word that a token may stand for.
+const BYTES_OF_TOKEN: usize = 256;
+
+impl From<PoolError> for RerankError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::NotFinite => Self::NotFinite,
+            PoolError::Decode(code) => Self::Decode(code),
+            PoolError::Panicked => Self::Panicked,
+            PoolError::Stopped => Self::Stopped,
+        }
+    }
+}
