@@ -8,6 +8,7 @@
 
 mod calibrate;
 pub(crate) mod data;
+mod links;
 mod peers;
 
 use std::collections::HashMap;
@@ -44,6 +45,9 @@ pub(crate) struct Options {
     /// Fit how likely an answer is, too, among as many turns as small and large stores have
     #[arg(long)]
     calibrate: bool,
+    /// Store the turns as facts, too, and link each to those beside it
+    #[arg(long)]
+    links: bool,
     /// Ask peers, too; the first run installs them with pip, which needs a network
     #[arg(long)]
     peers: bool,
@@ -105,6 +109,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     if options.calibrate {
         calibrate::run(&histories, &questions, vectors.as_ref())?;
+    }
+    if options.links {
+        links::run(&histories, &questions)?;
     }
     if options.peers {
         peers::run(options, &turns, &questions)?;
