@@ -14,9 +14,11 @@ use crate::error::Fault;
 use crate::facts::{self, FactId, Node};
 use crate::vectors::UnitKey;
 
-/// How much of a hit's relevance what it leads to has. It isn't fitted, since no data at hand has
-/// both questions and links: of LoCoMo's questions the fifth hit has in the middle that much of the
-/// first one's relevance, so what the best hit leads to comes amid the first ten.
+/// How much of a hit's relevance what it leads to has. Of LoCoMo's questions the fifth hit has in the
+/// middle that much of the first one's, so what the best hit leads to comes amid the first ten.
+/// `garret-bench`'s `locomo --links` asks them of turns that are stored as facts, each linked to those
+/// beside it: R@10 .723 with these links and .684 without, R@5 .631 and .611, MRR .539 and .532. Other
+/// shares weren't tried there.
 pub(super) const PASSED_ON: f32 = 0.3;
 /// Hits that are followed, the best ones.
 const FOLLOWED: usize = 10;
