@@ -28,7 +28,7 @@ fn the_strongest_layer_wins() {
 }
 
 /// A value that each key accepts and that is no default.
-const OTHER: [(&str, &str); 32] = [
+const OTHER: [(&str, &str); 33] = [
     ("model", "m.gguf"),
     ("compactor_model", "c.gguf"),
     ("inferrer_model", "i.gguf"),
