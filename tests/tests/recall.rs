@@ -175,7 +175,7 @@ fn what_left_the_window_comes_back_when_it_is_asked_for() {
     assert!(from > 1);
     assert_eq!(outcome.memory, ["now/1/user"]);
     let prompt = texts(&model).pop().unwrap();
-    let head = "[21 September 2026]\n1 user> My bees live behind the shed.\n";
+    let head = "[15 January 2027]\n1 user> My bees live behind the shed.\n";
     assert!(prompt.contains(head), "this session isn't named: {prompt}");
 }
 
