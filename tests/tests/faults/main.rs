@@ -8,8 +8,10 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod answers;
 mod changed;
 mod forgotten;
+mod full;
 mod hurried;
 mod power;
 mod talk;
