@@ -86,17 +86,15 @@ impl<'a> Recall<'a> {
         };
         let mut hits: Vec<&Hit> = hits
             .iter()
-            .filter(|hit| {
-                hit.relevance
-                    >= std::env::var("LEAST").ok().and_then(|s| s.parse().ok()).unwrap_or(LEAST)
-            })
+            .filter(|hit| hit.relevance >= LEAST)
             .filter(untracked)
             .filter(hidden)
             .filter(|hit| !hit.text.trim().is_empty())
             .filter(|hit| known.insert(hit.text.trim()))
             .take(MOST)
             .collect();
-        if let Some(rest) = hits.get_mut(FIRST..) {
+        let read_again = hits.iter().filter(|hit| hit.rerank.is_some()).count();
+        if let Some(rest) = hits.get_mut(read_again.max(FIRST)..) {
             rest.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
         }
         fill(encoder, hits.into_iter(), room, self.asking.session)
@@ -170,7 +168,7 @@ const LIKELY_BY_MEANING: f32 = 0.027;
 /// How likely every hit must be: all but one in some hundred of the answers behind the first are
 /// (`garret-bench`'s `context`), which in a large store fill the block.
 const LEAST: f32 = 0.001;
-/// Hits that stand first whatever their length.
+/// Hits that stand first whatever their length, as all that a reranker has read do.
 const FIRST: usize = 10;
 /// Bytes that stand beside a hit's text, about.
 const HEAD_BYTES: usize = 50;
