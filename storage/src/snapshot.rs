@@ -6,6 +6,7 @@
 //! what was said; so a delete or forget empties both files before it removes anything, and one that
 //! was begun before is refused afterwards ([`Store::ticket`]).
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use garret_core::medium::{Medium, MediumError};
@@ -57,19 +58,29 @@ pub enum Unusable {
     Foreign,
 }
 
-/// How often something was deleted or forgotten; held while a snapshot is written.
+/// What keeps snapshots from holding what was deleted or forgotten.
 #[derive(Debug, Default)]
-pub(crate) struct Snapshots(Mutex<u64>);
+pub(crate) struct Snapshots {
+    /// How often something was deleted or forgotten. Whoever asks doesn't wait for a device.
+    wiped: AtomicU64,
+    /// Held while a snapshot is written, read or emptied.
+    files: Mutex<()>,
+}
 
 impl Snapshots {
-    fn lock(&self) -> MutexGuard<'_, u64> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn files(&self) -> MutexGuard<'_, ()> {
+        self.files.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ticket(&self) -> Ticket {
+        Ticket(self.wiped.load(Ordering::SeqCst))
     }
 
     /// Empties both files. Whatever was to be written until now is refused.
     pub(crate) fn wipe(&self, media: &Media) -> Result<(), Fault> {
-        let mut wiped = self.lock();
-        *wiped += 1;
+        // First: one that is written from now on sees it, one that is being written is waited for.
+        self.wiped.fetch_add(1, Ordering::SeqCst);
+        let _files = self.files();
         for kind in SnapshotKind::ALL {
             let medium = media.open_existing(kind.part()).map_err(Fault::Medium)?;
             if let Some(medium) = medium.filter(|medium| !matches!(medium.is_empty(), Ok(true))) {
@@ -84,7 +95,7 @@ impl Store {
     /// To be taken before anything is read of which something is to be stored after a while: for
     /// [`Store::save_snapshot`] and [`Store::since`].
     pub fn ticket(&self) -> Ticket {
-        Ticket(*self.snapshots.lock())
+        self.snapshots.ticket()
     }
 
     /// Replaces a snapshot. `pieces` joined are what [`Store::load_snapshot`] gives, to who asks for
@@ -102,8 +113,8 @@ impl Store {
         fingerprint: &[u8; 32],
         pieces: &[&[u8]],
     ) -> Result<bool, WriteError> {
-        let wiped = self.snapshots.lock();
-        if *wiped != ticket.0 || !self.media().has(kind.part()) {
+        let _files = self.snapshots.files();
+        if self.ticket() != ticket || !self.media().has(kind.part()) {
             return Ok(false);
         }
         let medium = self.media().open(kind.part());
@@ -121,7 +132,7 @@ impl Store {
         kind: SnapshotKind,
         fingerprint: &[u8; 32],
     ) -> Result<Result<Vec<u8>, Unusable>, ReadError> {
-        let _still = self.snapshots.lock();
+        let _files = self.snapshots.files();
         let medium = self.media().open_existing(kind.part()).map_err(ReadError::Medium)?;
         let Some(medium) = medium else { return Ok(Err(Unusable::Missing)) };
         read(&medium, fingerprint).map_err(ReadError::Medium)

@@ -194,14 +194,6 @@ impl Summary {
             }
         }
     }
-
-    /// The totals of one side.
-    pub const fn totals(&self, side: Side) -> &Totals {
-        match side {
-            Side::Garret => &self.garret,
-            Side::Baseline => &self.baseline,
-        }
-    }
 }
 
 /// Sums over the prompts that a side answered.

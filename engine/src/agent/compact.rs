@@ -291,7 +291,9 @@ where
         Ok(Pressure {
             fill_percent: u32::try_from(fill).unwrap_or(u32::MAX),
             full_at_percent: self.options.compact_at,
-            gap: self.options.compact_at > 0 && first.zip(shown).is_some_and(|(a, b)| a < b),
+            gap: self.options.compact_at > 0
+                && !survey.hole
+                && first.zip(shown).is_some_and(|(a, b)| a < b),
             asked: when == When::Asked || due.compact,
             topic_changed: due.topic_changed && when == When::Idle,
             idle: when == When::Idle && self.options.compact_at > 0,
@@ -472,8 +474,15 @@ where
         let taken = beside.saturating_add(max_tokens as usize);
         let room = (n_ctx as usize).saturating_sub(taken);
         let prompt = whole_prompt(encoder, &job.lines, &told, room);
-        let prompt = prompt.map_err(|error| Broken::Count(error.to_string()))?;
-        Ok(prompt.map(|prompt| (prompt, told)))
+        match prompt {
+            Ok(prompt) => Ok(prompt.map(|prompt| (prompt, told))),
+            // Another model's tokenizer or template may refuse what this one's take.
+            Err(error) if self.apart.of_mut(ModelRole::Compactor).is_some() => {
+                tracing::warn!(%error, "the compactor's own model can't be told of some turns");
+                Ok(None)
+            }
+            Err(error) => Err(Broken::Count(error.to_string())),
+        }
     }
 
     /// Has the prompt begin with the summaries there are, and history after them: first in the

@@ -34,6 +34,8 @@ pub(super) struct Draft {
     round: Round,
     /// The text before this round, which has no tokens of this round.
     before: bool,
+    /// What was generated was given up, and the model asked again.
+    again: bool,
 }
 
 /// What was generated since the last prompt.
@@ -100,6 +102,7 @@ impl Draft {
             native,
             round: Round::new(0, native),
             before: false,
+            again: false,
         }
     }
 
@@ -109,6 +112,9 @@ impl Draft {
         match self.rounds.last_mut() {
             // A quoted tag was passed over: the prompt is the same and what was generated.
             _ if !first => {}
+            // So is it when the model is asked again; what that costs comes on top.
+            Some(round) if self.again => round.prefilled_tokens += prefilled,
+            None if self.again => self.receipt.prefilled_tokens += prefilled,
             Some(round) => (round.reused_tokens, round.prefilled_tokens) = (reused, prefilled),
             None => {
                 self.receipt.reused_tokens = reused;
@@ -222,6 +228,7 @@ impl Draft {
         // The text before has no tokens of this round.
         self.round = Round { stripped: true, ..Round::new(self.text.len(), self.native) };
         self.armed = false;
+        self.again = true;
     }
 
     /// Shows a text that the model didn't write.

@@ -90,7 +90,7 @@ where
             last.receipt.history_from.filter(|_| same)
         });
         let keep_from = context.from.max(kept.unwrap_or(1));
-        let beginning = self.beginning(turn, &context, last.as_ref());
+        let beginning = self.beginning(session, turn, &context, last.as_ref());
         let news = self.news(&context).map_err(unreadable)?;
         let thought = self.take_carry(session, turn, text);
         self.counts.turn_to(session);
@@ -150,9 +150,20 @@ where
     }
 
     /// Where the beginning of the prompt of `turn` comes from.
-    fn beginning(&self, turn: TurnSeq, context: &Context, last: Option<&LastReceipt>) -> Beginning {
+    fn beginning(
+        &self,
+        session: &SessionId,
+        turn: TurnSeq,
+        context: &Context,
+        last: Option<&LastReceipt>,
+    ) -> Beginning {
         let made_at = context.made_at;
         let same = last.filter(|last| last.receipt.made_at == made_at);
+        // Traces go when anything is forgotten or deleted.
+        let same = same.filter(|last| {
+            let trace = self.parts.store.trace(session, last.receipt.system_in);
+            trace.is_ok_and(|trace| trace.is_some())
+        });
         match same.map_or(0, |last| last.receipt.system_in) {
             0 => {
                 let system = [&*self.system.text, &context.text].concat();

@@ -98,7 +98,13 @@ where
         draft.begin_again();
         let again = match self.max_tokens(talk.prompt.len(), draft) {
             0 => Finish::Length,
-            most => self.generate(&talk.prompt, most, Some(WORDS), draft, stop, on_text).await?,
+            most => {
+                let again = self.generate(&talk.prompt, most, Some(WORDS), draft, stop, on_text);
+                again.await.unwrap_or_else(|error| {
+                    tracing::warn!(%error, "the model couldn't be asked again for words");
+                    Finish::Stop
+                })
+            }
         };
         if again != Finish::Cancelled && draft.is_blank() {
             let sentence = if draft.rounds.is_empty() { NO_WORDS } else { ONLY_TOOLS };
@@ -162,7 +168,11 @@ where
         }
         let from = draft.receipt.history_from.unwrap_or(talk.turn);
         let read = self.parts.store.with_turns(talk.session, from, |views| {
-            views.iter().any(|view| is_quoted(raw, view.user))
+            views.iter().any(|view| {
+                // An imported reply is no word of this model, and its own never keep a tag.
+                let reply = view.reply.as_ref().map_or("", |reply| reply.text);
+                is_quoted(raw, view.user) || is_quoted(raw, reply)
+            })
         });
         // What can't be told isn't obeyed.
         read.unwrap_or(true)

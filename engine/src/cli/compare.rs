@@ -197,7 +197,11 @@ fn answers(
     let kept = comparison.keep(&record);
     printed?;
     view.both(&record)?;
-    kept?;
+    match kept {
+        // The conversation is what matters to whoever types.
+        Err(error) if !view.is_script() => output::note(&error.to_string()),
+        kept => kept?,
+    }
     Ok(compared)
 }
 

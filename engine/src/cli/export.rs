@@ -61,6 +61,8 @@ fn replace<T>(
     write: &mut dyn FnMut(&mut dyn Write) -> Result<T, ExportError>,
 ) -> Result<T, Box<dyn Error>> {
     let failed = |error: io::Error| format!("{}: {error}", file.display());
+    // A link goes on pointing to where it does.
+    let file = &std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     // A pipe or a device isn't replaced.
     if file.metadata().is_ok_and(|it| !it.is_file() && !it.is_dir()) {
         let opened = OpenOptions::new().write(true).open(file).map_err(failed)?;

@@ -10,7 +10,7 @@ use crate::facts::{EntityRecord, FactRecord};
 use crate::record::{self, ReplyRecord, SessionRecord, TurnRecord, unseal};
 use crate::summaries::StateKind;
 use crate::summaries::record::SummaryRecord;
-use crate::summaries::table::{STATES, SUMMARIES, StateKey, TRACES, state_parts};
+use crate::summaries::table::{STATES, SUMMARIES, StateKey, TRACES, is_wordless, state_parts};
 use crate::table::{RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of};
 
 /// Where words were found.
@@ -129,7 +129,7 @@ fn summaries(
     let Some(states) = open(transaction, STATES)? else { return Ok(()) };
     for entry in states.iter()? {
         let (key, bytes) = entry?;
-        if is_in_opaque(needle, bytes.value()) {
+        if !is_wordless(key.value()) && is_in_opaque(needle, bytes.value()) {
             found(Spot::State(*key.value()));
         }
     }

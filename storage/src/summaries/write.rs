@@ -92,12 +92,12 @@ pub(crate) fn put_trace(
     Ok(())
 }
 
-/// Removes everything about a session that is gone.
+/// Removes everything about a session that is gone, and what the model saw in any turn, which may be
+/// of it.
 pub(crate) fn remove_session(transaction: &WriteTransaction, session: u64) -> Result<(), Fault> {
     let (first, last) = (turn_key(session, 0), turn_key(session, u64::MAX));
-    for table in [SUMMARIES, TRACES] {
-        transaction.open_table(table)?.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
-    }
+    transaction.open_table(SUMMARIES)?.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
+    transaction.open_table(TRACES)?.retain(|_, _| false)?;
     transaction.open_table(LEAVES)?.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
     transaction.open_table(HEADS)?.remove(&session.to_be_bytes())?;
     let (first, last) = (state_key_of(session, 0), state_key_of(session, u8::MAX));
