@@ -242,6 +242,18 @@ fn all_of_it_moves_with_a_rename_and_goes_with_a_delete() {
     assert_eq!(store.trace(&session(), 1).unwrap(), None);
 }
 
+/// A prompt of one conversation may quote another one.
+#[test]
+fn a_delete_removes_what_the_model_saw_elsewhere() {
+    let (_, store) = store();
+    let attic: SessionId = "attic".parse().unwrap();
+    store.accept(&attic, "The key is under the mat.", at(0)).unwrap();
+    say(&store, 2, true);
+    answer(&store, 2, b"> The key is under the mat.");
+    store.delete(&attic).unwrap();
+    assert_eq!(store.trace(&session(), 2).unwrap(), None);
+}
+
 fn forget_turns(store: &Store, turns: &[u64]) {
     let turns: Vec<_> = turns.iter().map(|turn| (session(), *turn)).collect();
     let selection = Selection { turns: &turns, ..Selection::default() };
