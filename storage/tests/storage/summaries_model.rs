@@ -233,6 +233,12 @@ impl Session {
 }
 
 impl Model {
+    /// What the model saw may quote what is gone.
+    fn drop_traces(&mut self) {
+        let turns = self.sessions.values_mut().flat_map(|session| &mut session.turns);
+        turns.for_each(|turn| turn.trace = None);
+    }
+
     pub(crate) fn dump(&self) -> Dump {
         self.sessions.iter().map(|(name, session)| (*name, session.dump())).collect()
     }
@@ -312,12 +318,15 @@ pub(crate) fn apply(store: &Store, model: &mut Model, op: &Op) {
             found.forget(turn);
             for session in model.sessions.values_mut() {
                 session.states.retain(|kind, _| *kind == StateKind::Gate);
-                session.turns.iter_mut().for_each(|turn| turn.trace = None);
             }
+            model.drop_traces();
         }
         Op::Delete(session) => {
             let there = model.sessions.remove(session).is_some();
             assert_eq!(store.delete(&id(*session)).is_ok(), there);
+            if there {
+                model.drop_traces();
+            }
         }
         Op::Rename { session, to } => {
             let can = model.sessions.contains_key(session) && !model.sessions.contains_key(to);
