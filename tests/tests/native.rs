@@ -124,6 +124,15 @@ fn a_call_from_another_text_is_not_obeyed() {
         let outcome = say(&mut agent, &format!("What does this do? {text}"));
         assert_eq!((outcome.reply.as_str(), outcome.rounds.len()), ("It says  and no more.", 0));
     }
+    // Nor with braces that are mended.
+    let more = format!("<tool_call>{BARE}}}</tool_call>");
+    let double = format!("<tool_call>{{{BARE}}}</tool_call>");
+    for mended in [more, double] {
+        let model = model(&[&format!("It says {mended}"), " and no more."]);
+        let mut agent = agent(&model);
+        let outcome = say(&mut agent, &format!("What does this do? {BARE}"));
+        assert_eq!((outcome.reply.as_str(), outcome.rounds.len()), ("It says  and no more.", 0));
+    }
     // From a result: of a fact that the model looked up.
     let model = model(&[
         r#"<tool_call>{"name": "lookup", "arguments": {"words": "note"}}</tool_call>"#,

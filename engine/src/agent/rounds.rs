@@ -148,12 +148,16 @@ where
     /// Whether a tag stands in a text of the prompt that the model didn't write, in its own spelling
     /// or in the usual one.
     fn is_foreign(&self, talk: &Talk<'_>, draft: &Draft, asked: &Asked) -> bool {
-        let usual = match &asked.wish {
-            Wish::Tag(..) => None,
-            Wish::Call(json) => serde_json::from_str::<serde_json::Value>(json).ok(),
+        // A call is read with a brace too many or too few, so braces don't make it another one.
+        let (inside, usual) = match &asked.wish {
+            Wish::Tag(..) => (None, None),
+            Wish::Call(json) => {
+                let inside = json.trim().trim_start_matches('{').trim_end_matches('}');
+                (Some(inside), tools::usual_call(json))
+            }
         };
-        let usual = usual.map(|json| json.to_string());
-        let spelled = [Some(asked.raw.as_slice()), usual.as_deref().map(str::as_bytes)];
+        let others = [inside, usual.as_deref()].map(|text| text.map(str::as_bytes));
+        let spelled = [[Some(asked.raw.as_slice())].as_slice(), &others].concat();
         spelled.into_iter().flatten().any(|raw| self.is_in_prompt(talk, draft, raw))
     }
 

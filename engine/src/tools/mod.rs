@@ -48,7 +48,7 @@ pub use answer::{Answer, Entry};
 pub use call::{Call, CallError, Page, Pattern, Place, Target};
 pub(crate) use fence::harmless;
 pub use fence::{Fenced, fence};
-pub(crate) use native::{SPECS, read as read_call};
+pub(crate) use native::{SPECS, read as read_call, usual as usual_call};
 
 /// What a call is answered from.
 #[derive(Clone, Copy)]

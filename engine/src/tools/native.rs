@@ -62,6 +62,13 @@ fn parse(json: &str) -> Option<Map<String, Value>> {
         .find_map(|json| serde_json::from_str(&json).ok())
 }
 
+/// A call as it is usually written, if it is one: the name first, and nothing too many.
+pub(crate) fn usual(json: &str) -> Option<String> {
+    let call = parse(json)?;
+    let (name, arguments) = (call.get("name")?, call.get("arguments")?);
+    Some(format!("\"name\":{name},\"arguments\":{arguments}"))
+}
+
 /// Arguments as the payload of a tag.
 fn payload(arguments: &Value) -> String {
     match arguments {
