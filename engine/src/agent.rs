@@ -23,7 +23,7 @@ mod mind;
 mod promise;
 mod prompt;
 mod protocol;
-mod quote;
+pub(crate) mod quote;
 mod recall;
 pub(crate) mod remembered;
 mod resume;

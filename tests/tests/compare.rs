@@ -99,6 +99,31 @@ fn the_baseline_sees_the_date_its_own_replies_and_the_same_words() {
 }
 
 #[test]
+fn both_sides_see_who_said_what_in_an_imported_conversation() {
+    let mut pair = Pair::new(8_192, &options());
+    let at = garret_core::time::WallTime {
+        unix_ms: NOW_MS,
+        confidence: garret_core::time::Confidence::Good,
+    };
+    let session = session();
+    for name in ["Ada", "Bo"] {
+        let speaker = garret_storage::search::Speaker::Named(name);
+        let said = garret_storage::ImportedTurn {
+            session: &session,
+            speaker,
+            text: "Bees.",
+            at,
+            id: None,
+        };
+        pair.garret.store().import_turns(&[said]).unwrap();
+    }
+    pair.ask("Well?");
+    let expected = ["Ada: Bees.", "(Noted.)", "Bo: Bees.", "(Noted.)", "Well?"];
+    assert_eq!(last(&pair.other)[1..], expected);
+    assert_eq!(last(&pair.model)[1..5], expected[..4]);
+}
+
+#[test]
 fn nothing_of_the_baseline_gets_into_the_conversation() {
     let mut pair = Pair::new(8_192, &options());
     pair.other.then(Act::Say("Xylophone.".into()));

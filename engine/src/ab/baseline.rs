@@ -9,7 +9,8 @@ use garret_core::prompt::PromptEncoder;
 use garret_core::time::{Clock, Confidence, Entropy, WallTime};
 use garret_core::token::Token;
 use garret_hal::media::RamMedium;
-use garret_storage::{NewReply, OpenError, ReadError, Store, TurnView, WriteError};
+use garret_storage::search::Speaker;
+use garret_storage::{ImportedTurn, NewReply, OpenError, ReadError, Store, TurnView, WriteError};
 use smol::channel::Receiver;
 
 use crate::agent::{Agent, AgentError, Options, Outcome, Parts, TurnError};
@@ -88,10 +89,14 @@ where
         if own.session(session)?.is_some() || garret.session(session)?.is_none() {
             return Ok(());
         }
-        garret.with_turns(session, 1, |turns| {
+        let copied = garret.with_turns(session, 1, |turns| {
             turns.iter().try_for_each(|turn| copy(own, session, turn))
-        })??;
-        Ok(())
+        })?;
+        if copied.is_err() && own.session(session)?.is_some() {
+            // Half a conversation would be taken for the whole one.
+            own.delete(session)?;
+        }
+        copied
     }
 
     /// Answers `text`, as [`Agent::turn`] does.
@@ -134,9 +139,16 @@ where
 }
 
 /// Copies a turn to the end of a session.
-fn copy(to: &Store, session: &SessionId, turn: &TurnView<'_>) -> Result<(), WriteError> {
-    let accepted = WallTime { unix_ms: turn.accepted_ms, confidence: turn.clock };
-    let copied = to.accept(session, turn.user, accepted)?;
+fn copy(to: &Store, session: &SessionId, turn: &TurnView<'_>) -> Result<(), BaselineError> {
+    let at = WallTime { unix_ms: turn.accepted_ms, confidence: turn.clock };
+    let copied = match turn.speaker {
+        None => to.accept(session, turn.user, at)?,
+        Some(name) => {
+            let speaker = Speaker::Named(name);
+            to.import_turns(&[ImportedTurn { session, speaker, text: turn.user, at, id: None }])?;
+            to.session(session)?.map_or(0, |info| info.turns)
+        }
+    };
     let Some(reply) = turn.reply else { return Ok(()) };
     let tokens: Vec<Token> = reply.tokens.iter().collect();
     let finished = WallTime { unix_ms: reply.finished_ms, confidence: reply.clock };
@@ -149,7 +161,7 @@ fn copy(to: &Store, session: &SessionId, turn: &TurnView<'_>) -> Result<(), Writ
         receipt: &[],
         trace: &[],
     };
-    to.reply(session, copied, reply)
+    Ok(to.reply(session, copied, reply)?)
 }
 
 /// The day where the user is, if that is known.

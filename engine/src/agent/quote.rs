@@ -41,6 +41,6 @@ pub(super) fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> String {
 }
 
 /// Whatever some reader may take for the end of a line.
-pub(super) const fn is_break(c: char) -> bool {
+pub(crate) const fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

@@ -7,6 +7,7 @@ use garret_core::prompt::{EncodeError, PromptEncoder};
 use garret_core::shorten::shorten;
 use garret_storage::SummaryId;
 
+use crate::agent::quote::is_break;
 use crate::agent::remembered::{FOOT, HEAD};
 use crate::local_time;
 
@@ -58,7 +59,12 @@ pub(crate) fn transcript<E: PromptEncoder>(
         let at = line.at_ms.and_then(minute).map(|at| at + " | ").unwrap_or_default();
         // A String takes whatever is written to it.
         let _ = write!(text, "[{at}turn {} | {}] ", line.turn, line.speaker);
-        text.extend(shown.content().parts());
+        // No line of what was said may look like the head of another one.
+        let words: String = shown.content().parts().collect();
+        for (number, words) in words.split(is_break).enumerate() {
+            text.push_str(if number > 0 { "\n> " } else { "" });
+            text.push_str(words);
+        }
         if shown.left_out() > 0 {
             let _ = write!(text, " [the whole of it: turn {}]", line.turn);
         }
