@@ -7,7 +7,6 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, Parts, When};
-use garret::config::{Config, Home, Sources};
 use garret::export::{self, ExportError, Format};
 use garret::open::Plan;
 use garret::trace::Trace;
@@ -20,7 +19,7 @@ use garret_hal::media::RamMedium;
 use garret_storage::search::Speaker;
 use garret_storage::{ImportedTurn, NewReply, Selection, Store, StoredFinish};
 use garret_tests::bytes::spelled;
-use garret_tests::models::{STARTER, find};
+use garret_tests::models::{STARTER, config, find};
 use garret_tests::program::{Place, failed, piped, stderr, stdout, succeeded};
 use garret_tests::recorder::Recorder;
 use garret_tests::scripted::{Act, ScriptedModel};
@@ -168,17 +167,7 @@ fn what_others_said_is_told_with_their_names() {
 fn a_real_model_was_given_what_is_told() {
     let Some(model) = find(STARTER) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let here = folder.path().display().to_string();
-    let flags = vec![
-        ("data", here.clone()),
-        ("models_dir", here),
-        ("model", model.display().to_string()),
-        ("window", "2048".to_owned()),
-        ("threads", "1".to_owned()),
-        ("batch_threads", "1".to_owned()),
-    ];
-    let home = Home::from_environment(|_| None);
-    let config = Config::resolve(Sources { flags, home, ..Sources::default() }).unwrap();
+    let config = config(&model, folder.path(), &[("window", "2048")]);
     let (model, encoder) = Plan::new(&config).unwrap().load(&config).unwrap();
     let model = Recorder::new(model);
     let parts = Parts {

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, PERSONA, Parts};
-use garret::config::{Config, Home, Sources};
 use garret_core::receipt::{BlockName, Omitted};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
@@ -18,7 +17,7 @@ use garret_llm::template::ChatTemplate;
 use garret_llm::vocab::Vocabulary;
 use garret_llm::{Backend, Model, ModelOptions};
 use garret_storage::{NewFact, NewSummary, Pin, StateKind, Store, SummaryMethod};
-use garret_tests::models::{STARTER, find};
+use garret_tests::models::{STARTER, config, find};
 use garret_tests::scripted::ScriptedModel;
 use garret_tests::talk::{say, session};
 
@@ -134,19 +133,9 @@ fn fifty_turns_have_one_run_of_tokens() {
 fn a_real_model_prefills_only_what_is_new() {
     let Some(model) = find(STARTER) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let here = folder.path().display().to_string();
-    let flags = vec![
-        ("data", here.clone()),
-        ("models_dir", here),
-        ("model", model.display().to_string()),
-        ("window", "8192".to_owned()),
-        ("max_tokens", "6".to_owned()),
-        ("temperature", "0".to_owned()),
-        // What they ask is prefilled beside this.
-        ("companions", "off".to_owned()),
-    ];
-    let home = Home::from_environment(|_| None);
-    let config = Config::resolve(Sources { flags, home, ..Sources::default() }).unwrap();
+    // What companions ask is prefilled beside this.
+    let settings = [("window", "8192"), ("max_tokens", "6"), ("companions", "off")];
+    let config = config(&model, folder.path(), &settings);
     let mut talk = garret::open::agent(&config).unwrap();
     pin(talk.store(), "I am allergic to bee stings.", Pin::User);
     persona(talk.store(), "Keeps bees and likes short answers.");
