@@ -9,14 +9,13 @@ use std::sync::Arc;
 use garret::agent::{Agent, Options, When};
 use garret::companion::Question;
 use garret::companion::form::{Form, Percent, Size, Text};
-use garret::config::{Config, Home, Sources};
 use garret::open::LocalAgent;
 use garret::{choice, form, row};
 use garret_core::model::{Finish, ModelRole};
 use garret_core::receipt::BlockName;
 use garret_hal::media::RamMedium;
 use garret_storage::Store;
-use garret_tests::models::{STARTER, find};
+use garret_tests::models::{STARTER, config, find};
 use garret_tests::program::only;
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{TestAgent, parts, say, session, texts};
@@ -81,18 +80,7 @@ fn a_fork_that_does_not_fit_beside_the_conversation_is_not_asked() {
 
 /// An agent on a real model with a window of 2,048 tokens.
 fn real(model: &Path, data: &Path) -> LocalAgent {
-    let flags = vec![
-        ("data", data.display().to_string()),
-        ("models_dir", data.display().to_string()),
-        ("model", model.display().to_string()),
-        ("window", "2048".to_owned()),
-        ("max_tokens", "12".to_owned()),
-        ("temperature", "0".to_owned()),
-        ("threads", "1".to_owned()),
-        ("batch_threads", "1".to_owned()),
-    ];
-    let home = Home::from_environment(|_| None);
-    let config = Config::resolve(Sources { flags, home, ..Sources::default() }).unwrap();
+    let config = config(model, data, &[("window", "2048"), ("max_tokens", "12")]);
     garret::open::agent(&config).unwrap()
 }
 

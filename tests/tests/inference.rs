@@ -6,14 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options};
-use garret::config::{Config, Home, Sources};
 use garret_core::gate::Mode;
 use garret_core::medium::{Medium, MediumError};
 use garret_core::model::ModelRole;
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::FileMedium;
 use garret_storage::{Fact, FactFilter, FactSource, NewFact, Pin, StateKind, Store};
-use garret_tests::models::{STARTER, find};
+use garret_tests::models::{STARTER, config, find};
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{self, TestAgent, parts, session};
 
@@ -322,19 +321,11 @@ const AT: WallTime = WallTime { unix_ms: 1_800_000_000_000, confidence: Confiden
 fn a_real_model_infers_and_copies() {
     let Some(model) = find(STARTER) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let flags = vec![
-        ("data", folder.path().display().to_string()),
-        ("models_dir", folder.path().display().to_string()),
-        ("model", model.display().to_string()),
-        ("window", "2048".to_owned()),
-        ("max_tokens", "12".to_owned()),
-        ("companions", "turbo".to_owned()),
-        ("temperature", "0".to_owned()),
-        ("threads", "1".to_owned()),
-        ("batch_threads", "1".to_owned()),
-    ];
-    let home = Home::from_environment(|_| None);
-    let config = Config::resolve(Sources { flags, home, ..Sources::default() }).unwrap();
+    let config = config(
+        &model,
+        folder.path(),
+        &[("window", "2048"), ("max_tokens", "12"), ("companions", "turbo")],
+    );
     let mut agent = garret::open::agent(&config).unwrap();
     let message = "I work at Acme with my sister and her dogs on big projects.";
     let (_keep, stop) = smol::channel::bounded(1);

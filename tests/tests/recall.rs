@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, Outcome};
-use garret::config::{Config, Home, Sources};
 use garret_core::id::SessionId;
 use garret_core::model::ChatModel;
 use garret_core::prompt::PromptEncoder;
@@ -15,6 +14,7 @@ use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
 use garret_hal::media::RamMedium;
 use garret_storage::{NewReply, Store, StoredFinish};
+use garret_tests::models::config;
 use garret_tests::program::{Place, feed, only, succeeded};
 use garret_tests::scripted::ScriptedModel;
 use garret_tests::talk::{self, TestAgent, parts, turn};
@@ -330,19 +330,7 @@ fn another_conversation_is_remembered_by_the_program() {
 #[test]
 fn a_turn_after_a_remembered_one_prefills_new_tokens_alone() {
     let Some(place) = Place::new() else { return };
-    let flags = vec![
-        ("data", place.data().display().to_string()),
-        ("model", place.model().display().to_string()),
-        ("window", "2048".to_owned()),
-        ("max_tokens", "12".to_owned()),
-        ("temperature", "0".to_owned()),
-        ("threads", "1".to_owned()),
-        ("batch_threads", "1".to_owned()),
-    ];
-    let home = Home::from_environment(|_| None);
-    let models = ("models_dir", place.data().display().to_string());
-    let flags = flags.into_iter().chain([models]).collect();
-    let config = Config::resolve(Sources { flags, home, ..Sources::default() }).unwrap();
+    let config = config(&place.model(), &place.data(), &[("window", "2048"), ("max_tokens", "12")]);
     let mut agent = garret::open::agent(&config).unwrap();
     say_before(agent.store(), "kitchen", "My bees live behind the shed.", "Fine.");
     let mut settled = 0;
