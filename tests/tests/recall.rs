@@ -330,7 +330,7 @@ fn another_conversation_is_remembered_by_the_program() {
 #[test]
 fn a_turn_after_a_remembered_one_prefills_new_tokens_alone() {
     let Some(place) = Place::new() else { return };
-    let config = config(&place.model(), &place.data(), &[("window", "2048"), ("max_tokens", "12")]);
+    let config = config(place.model(), &place.data(), &[("window", "2048"), ("max_tokens", "12")]);
     let mut agent = garret::open::agent(&config).unwrap();
     say_before(agent.store(), "kitchen", "My bees live behind the shed.", "Fine.");
     let mut settled = 0;
