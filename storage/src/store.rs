@@ -255,10 +255,13 @@ impl Store {
                 let fault = explain(fault, &open.link);
                 open.abandon();
                 self.derived.forget();
+                self.vectors.forget();
                 Err(fault)
             }
             done => {
-                self.derived.note(&open.index.fresh());
+                let fresh = open.index.fresh();
+                self.derived.note(&fresh);
+                self.vectors.note(&fresh);
                 slot.open = Some(open);
                 done
             }

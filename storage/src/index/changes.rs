@@ -9,6 +9,7 @@ use crate::facts::FactOp;
 use crate::import::Place;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
+use crate::vectors::UnitKey;
 
 /// What some writes changed. What is there now, the records say: so neither their order counts, nor
 /// whether one of them is here twice.
@@ -91,6 +92,15 @@ impl Changes {
         messages.fold(self.facts.len() as u64, u64::saturating_add)
     }
 
+    /// The messages and facts among them that may be there now.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = UnitKey> {
+        let said = turns(&self.said).map(|(session, turn)| UnitKey::Words { session, turn });
+        let answered = turns(&self.answered);
+        let answered = answered.map(|(session, turn)| UnitKey::Reply { session, turn });
+        let facts = self.facts.iter().map(|id| UnitKey::Fact { id: *id });
+        said.chain(answered).chain(facts)
+    }
+
     /// Entries that it takes.
     pub(crate) fn len(&self) -> usize {
         self.sessions.len()
@@ -107,6 +117,14 @@ impl Changes {
             None => drop(self.sessions.insert(number, id.to_owned())),
         }
     }
+}
+
+/// Each turn of some runs, and its session's number.
+fn turns(runs: &[Run]) -> impl Iterator<Item = (u64, TurnSeq)> {
+    runs.iter().flat_map(|run| {
+        let turns = run.first..run.first.saturating_add(run.count);
+        turns.map(|turn| (run.session, turn))
+    })
 }
 
 fn push(runs: &mut Vec<Run>, session: u64, first: TurnSeq) {

@@ -30,6 +30,8 @@ mod changes;
 mod layout;
 
 pub(crate) use changes::Changes;
+#[cfg(test)]
+pub(crate) use changes::Run;
 pub(crate) use layout::{Extent, Root};
 
 use layout::{FIRST, MOST_SEGMENTS, PAGE};

@@ -48,7 +48,7 @@
 //! is mapped. Vectors are normalised: their lengths are lost.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use garret_core::medium::{Medium, MediumError};
@@ -62,6 +62,7 @@ mod scan;
 mod slots;
 mod store;
 mod top;
+mod waiting;
 mod write;
 
 pub use key::UnitKey;
@@ -88,6 +89,7 @@ pub struct VectorStore {
     suspect: Mutex<Vec<Slot>>,
     /// Set by a failed write: what the files hold must be looked at before the next.
     failed: AtomicBool,
+    version: u64,
 }
 
 /// Gets at a file: opens it, where it is there or is to be created; none where it is neither.
@@ -185,6 +187,7 @@ impl VectorStore {
             pending: Mutex::default(),
             suspect: Mutex::default(),
             failed: AtomicBool::new(false),
+            version: next_version(),
         };
         store.content = store.load()?;
         Ok(store)
@@ -211,6 +214,11 @@ impl VectorStore {
         keys: impl IntoIterator<Item = UnitKey>,
     ) -> impl Iterator<Item = UnitKey> {
         keys.into_iter().filter(|key| !self.contains(*key))
+    }
+
+    /// Another number whenever a unit may have lost its vector, one that no other store has.
+    fn version(&self) -> u64 {
+        self.version
     }
 
     /// Every unit that has one, in no particular order.
@@ -250,6 +258,11 @@ impl VectorStore {
             error.into()
         })
     }
+}
+
+fn next_version() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// Most dimensions that are kept of vectors whose rotation isn't known.

@@ -2,45 +2,56 @@
 //!
 //! Whoever needs both the vectors' lock and the records' takes the vectors' first.
 
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 use garret_core::medium::{Medium, MediumError};
 use garret_core::vector::{Kernels, Scalar};
-use redb::{ReadTransaction, ReadableDatabase as _};
+use redb::ReadableDatabase as _;
 
+use super::waiting::Waiting;
 use super::{Rotation, Side, Spec, UnitKey, VectorError, VectorStore};
-use crate::error::{Fault, ReadError};
-use crate::facts::read::{for_each, open as if_there};
+use crate::error::ReadError;
+use crate::facts::read::open as if_there;
 use crate::facts::table::FACTS;
+use crate::index::Fresh;
 use crate::part::{Media, Part};
-use crate::record::{ReplyRecord, TurnRecord, speaker};
-use crate::search::without_names;
 use crate::store::Store;
-use crate::table::{REPLIES, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key};
+use crate::table::{REPLIES, TURNS, turn_key};
 
 /// The vectors of a store: none before there is an embedder, or something to erase.
 #[derive(Debug, Default)]
-pub(crate) struct Vectors(RwLock<Option<VectorStore>>);
+pub(crate) struct Vectors {
+    store: RwLock<Option<VectorStore>>,
+    pub(super) waiting: Waiting,
+}
 
 impl Vectors {
-    fn read(&self) -> RwLockReadGuard<'_, Option<VectorStore>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Option<VectorStore>> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn write(&self) -> RwLockWriteGuard<'_, Option<VectorStore>> {
-        self.0.write().unwrap_or_else(|poisoned| self.sound(poisoned))
+        self.store.write().unwrap_or_else(|poisoned| self.sound(poisoned))
     }
 
     /// For who has the records' lock already, and so can't wait for this one.
     pub(crate) fn try_write(&self) -> Option<RwLockWriteGuard<'_, Option<VectorStore>>> {
-        match self.0.try_write() {
+        match self.store.try_write() {
             Ok(vectors) => Some(vectors),
             Err(TryLockError::Poisoned(poisoned)) => Some(self.sound(poisoned)),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// Notes what was written to the records. Called while the store is locked.
+    pub(crate) fn note(&self, fresh: &Fresh) {
+        self.waiting.note(fresh);
+    }
+
+    /// The records may hold something else than was noted.
+    pub(crate) fn forget(&self) {
+        self.waiting.forget();
     }
 
     /// A panic came in the way of a change: what is in the files counts.
@@ -52,7 +63,7 @@ impl Vectors {
         if let Some(store) = &*vectors {
             store.failed.store(true, Ordering::Relaxed);
         }
-        self.0.clear_poison();
+        self.store.clear_poison();
         vectors
     }
 }
@@ -131,41 +142,6 @@ impl Store {
         });
         wrong.extend(orphans.map_err(unread)?);
         Ok(Some((wrong, vectors.len())))
-    }
-
-    /// Up to `limit` units that have no vector of the embedder yet, with the text to embed: first
-    /// what was said, by session and turn, then replies, then facts. Texts without anything to
-    /// embed, and those that can't be read, aren't among them; texts of conversations between
-    /// people come without the names of these ([`without_names`]). Empty without an embedder.
-    ///
-    /// Looking costs some 20 ms for 100,000 units that have theirs, so ask for many at once.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn unembedded(&self, limit: usize) -> Result<Vec<(UnitKey, String)>, ReadError> {
-        let vectors = self.vectors.read();
-        let Some(vectors) = vectors.as_ref().filter(|vectors| vectors.spec.is_some()) else {
-            return Ok(Vec::new());
-        };
-        self.on_snapshot(|transaction, _| {
-            let mut found = Vec::new();
-            let mut lacks = |key, text: &dyn Fn() -> Option<String>| {
-                if found.len() < limit
-                    && !vectors.contains(key)
-                    && let Some(text) = text().filter(|text| !text.trim().is_empty())
-                {
-                    found.push((key, text));
-                }
-                found.len() < limit
-            };
-            if each_message(transaction, &mut lacks)? {
-                for_each(transaction, |fact| {
-                    lacks(UnitKey::Fact { id: fact.id.0 }, &|| Some(fact.text.to_owned()));
-                })?;
-            }
-            strip_names(transaction, &mut found)?;
-            Ok(found)
-        })
     }
 
     /// Adds vectors of what [`Store::unembedded`] gave, durably, and says how many it added. Units
@@ -252,43 +228,6 @@ pub(crate) fn erase_all_but(
     }
 }
 
-/// Takes the names of those who speak in its session out of each text, unless that is all it has.
-fn strip_names(
-    transaction: &ReadTransaction,
-    found: &mut [(UnitKey, String)],
-) -> Result<(), Fault> {
-    let table = transaction.open_table(SPEAKERS)?;
-    let mut names: HashMap<u64, BTreeSet<String>> = HashMap::new();
-    for (key, text) in found {
-        let Some(session) = key.session() else { continue };
-        let names = match names.entry(session) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => {
-                let (first, last) = (turn_key(session, 0), turn_key(session, u64::MAX));
-                let mut names = BTreeSet::new();
-                for entry in table.range::<&TurnKey>(&first..=&last)? {
-                    let (key, name) = entry?;
-                    // A damaged one is nobody's name.
-                    if let Ok(name) = speaker(session, seq_of(key.value()), name.value())
-                        && !names.contains(name)
-                    {
-                        names.insert(name.to_owned());
-                    }
-                }
-                new.insert(names)
-            }
-        };
-        if names.is_empty() {
-            continue;
-        }
-        let bare = without_names(text, &names.iter().collect::<Vec<_>>());
-        if bare.contains(char::is_alphanumeric) {
-            *text = bare;
-        }
-    }
-    Ok(())
-}
-
 /// Removes what is gone from the files, if there are any.
 fn erase(
     vectors: &mut Option<VectorStore>,
@@ -322,29 +261,4 @@ fn files(
             Some(opened) => opened.map(Some),
         }
     }
-}
-
-/// Hands what was said, and then the replies, to `take`, each with a way to its text, until that
-/// returns false; whether it never did. A damaged record has no text.
-fn each_message(
-    transaction: &ReadTransaction,
-    take: &mut impl FnMut(UnitKey, &dyn Fn() -> Option<String>) -> bool,
-) -> Result<bool, Fault> {
-    for entry in transaction.open_table(TURNS)?.range::<&TurnKey>(..)? {
-        let (key, bytes) = entry?;
-        let (session, turn) = (session_of(key.value()), seq_of(key.value()));
-        let text = || Some(TurnRecord::view(session, turn, bytes.value()).ok()?.user.to_owned());
-        if !take(UnitKey::Words { session, turn }, &text) {
-            return Ok(false);
-        }
-    }
-    for entry in transaction.open_table(REPLIES)?.range::<&TurnKey>(..)? {
-        let (key, bytes) = entry?;
-        let (session, turn) = (session_of(key.value()), seq_of(key.value()));
-        let text = || Some(ReplyRecord::view(session, turn, bytes.value()).ok()?.text.to_owned());
-        if !take(UnitKey::Reply { session, turn }, &text) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

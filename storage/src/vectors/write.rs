@@ -12,7 +12,7 @@ use super::load::{Coarse, Loaded, show};
 use super::rotation::{Rotation, halve, widen};
 use super::scan::{length_factor, read_whole, scaled};
 use super::slots::{MAX_SLOTS, Slot, Slots};
-use super::{Content, MAX_COARSE, Side, Spec, UnitKey, VectorError, VectorStore};
+use super::{Content, MAX_COARSE, Side, Spec, UnitKey, VectorError, VectorStore, next_version};
 
 /// Vectors that a rotation is learned from: at least, and at most.
 pub const LEARN_FROM: std::ops::RangeInclusive<usize> = 2_000..=4_096;
@@ -116,6 +116,7 @@ impl VectorStore {
             return Ok(0);
         }
         self.noting(loaded.erase(&gone))?;
+        self.version = next_version();
         let Content::Ours(loaded) = &mut self.content else { return Ok(0) };
         for slot in &gone {
             if let Some(key) = loaded.slots.key(*slot) {
@@ -232,6 +233,7 @@ impl VectorStore {
             self.pending().clear();
             self.suspect().clear();
             self.failed.store(false, Ordering::Relaxed);
+            self.version = next_version();
         }
         Ok(())
     }
@@ -266,6 +268,7 @@ impl VectorStore {
         self.noting(self.empty_file(Side::Coarse))?;
         self.noting(self.empty_file(Side::Whole))?;
         self.content = Content::Absent;
+        self.version = next_version();
         self.pending().clear();
         Ok(())
     }

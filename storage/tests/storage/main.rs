@@ -42,6 +42,7 @@ mod vectors;
 mod vectors_crash;
 mod vectors_store;
 mod verify;
+mod waiting;
 
 /// `usual`, as many as CI has time for, unless the environment asks for others: `PROPTEST_CASES=5000`
 /// is a long run.
