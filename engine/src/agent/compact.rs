@@ -7,6 +7,7 @@
 //!
 //! Limits: a summary whose model fails isn't made, and the model is left alone for a while; one that
 //! answers badly is done without. Both lose nothing: history gives way as it does without summaries.
+//! Of turns of which none can be read any more, a summary says just that.
 
 use garret_core::compact::{Cause, Limits, Node, Pressure, Turn};
 use garret_core::id::{SessionId, TurnSeq};
@@ -57,6 +58,8 @@ pub struct Compaction {
     pub generated: u32,
     /// Tokens of the new beginning of the prompt that were brought into the cache.
     pub rebased: u32,
+    /// Turns that were passed over since they can't be read.
+    pub unreadable: u64,
     /// Whether it was broken off, since the model or the disk failed or time ran out.
     pub failed: bool,
 }
@@ -86,8 +89,8 @@ struct Survey {
     frontier: TurnSeq,
     /// The turns after that, up to the next that is covered.
     turns: Vec<Turn>,
-    /// Whether there is one that is: what summed the turns before it up was forgotten.
-    hole: bool,
+    /// The first turn further on that is covered: what summed up those before it was forgotten.
+    next: Option<TurnSeq>,
     /// Says whether something was forgotten since.
     ticket: Ticket,
     /// Summaries up to the frontier that aren't part of another.
@@ -98,6 +101,22 @@ struct Survey {
     live: Option<(TurnSeq, usize)>,
     /// Whether that is longer than the window, which may have been another one.
     too_long: bool,
+}
+
+impl Survey {
+    /// The first and the last turn that the next summary of turns covers. What can't be read goes
+    /// with the turns after it; between summaries, at the end, with those before it or by itself.
+    fn run(&self, limits: &Limits) -> Option<(TurnSeq, TurnSeq)> {
+        let first = self.frontier.saturating_add(1);
+        let Some(next) = self.next else {
+            return Some((first, limits.leaf(&self.turns)?.last()?.seq));
+        };
+        let end = next.saturating_sub(1);
+        let patch = limits.patch(&self.turns).unwrap_or_default();
+        let is_all = patch.len() == self.turns.len() && patch.len() < MOST_TURNS;
+        let last = patch.last().map(|turn| turn.seq).filter(|_| !is_all).unwrap_or(end);
+        (last >= first).then_some((first, last))
+    }
 }
 
 /// A summary as it comes from the model, or from without.
@@ -198,19 +217,16 @@ where
                 return Err(Broken::TooLong);
             }
             let survey = self.survey(session)?;
-            let leaf = done.cause.and_then(|_| match survey.hole {
-                true => bounds.limits.patch(&survey.turns),
-                false => bounds.limits.leaf(&survey.turns),
-            });
-            // One that can't be read goes with those after it.
-            let first = survey.frontier.saturating_add(1);
-            let ends = leaf.and_then(|leaf| Some((first, leaf.last()?.seq)));
-            let job = match ends {
+            let run = done.cause.and_then(|_| survey.run(&bounds.limits));
+            let job = match run {
                 Some((from, to)) => Some(self.job_of_turns(session, from, to)?),
                 None => self.job_of_summaries(&survey, &bounds.limits)?,
             };
-            let Some(job) = job else { return Ok(()) };
-            let made = self.summarise(session, &survey, &job, bounds, done).await?;
+            let Some(mut job) = job else { return Ok(()) };
+            let made = match job.lines.is_empty() {
+                true => self.pass_over(session, &mut job, done)?,
+                false => self.summarise(session, &survey, &job, bounds, done).await?,
+            };
             let summary = NewSummary {
                 depth: job.depth,
                 from: job.from,
@@ -262,8 +278,7 @@ where
             )
         })?;
         let turns = read.map_err(|error| Broken::Count(error.to_string()))?;
-        let hole = next.is_some();
-        Ok(Survey { frontier, turns, hole, ticket, roots, from, live, too_long })
+        Ok(Survey { frontier, turns, next, ticket, roots, from, live, too_long })
     }
 
     /// What speaks for a compaction.
@@ -292,12 +307,12 @@ where
             fill_percent: u32::try_from(fill).unwrap_or(u32::MAX),
             full_at_percent: self.options.compact_at,
             gap: self.options.compact_at > 0
-                && !survey.hole
+                && survey.next.is_none()
                 && first.zip(shown).is_some_and(|(a, b)| a < b),
             asked: when == When::Asked || due.compact,
             topic_changed: due.topic_changed && when == When::Idle,
             idle: when == When::Idle && self.options.compact_at > 0,
-            hole: survey.hole,
+            hole: survey.next.is_some(),
         })
     }
 
@@ -398,6 +413,27 @@ where
         let most = target.saturating_mul(2).min(LONGEST_EXTRACT).min(below_source);
         let extract = compact::extract(job, most, &mut |text: &str| self.count(text))?;
         let (text, tokens) = extract.ok_or(Broken::NothingShorter)?;
+        Ok(Made { text, tokens, method: SummaryMethod::Extract })
+    }
+
+    /// Says of turns of which none can be read that they can't be, so that what comes after them
+    /// isn't kept waiting.
+    fn pass_over(
+        &mut self,
+        session: &SessionId,
+        job: &mut Job,
+        done: &mut Compaction,
+    ) -> Result<Made, Broken> {
+        let (from, to) = (job.from, job.to);
+        tracing::warn!(%session, from, to, "turns can't be read and are passed over");
+        done.unreadable += to.saturating_sub(from).saturating_add(1);
+        let text = match from == to {
+            true => format!("- What was said in turn {from} can't be read any more."),
+            false => format!("- What was said in turns {from} to {to} can't be read any more."),
+        };
+        let tokens = self.count(&text)?;
+        // How long they were isn't known.
+        job.source_tokens = tokens.saturating_add(1);
         Ok(Made { text, tokens, method: SummaryMethod::Extract })
     }
 
@@ -534,13 +570,18 @@ fn beginning(text: &str) -> String {
 
 fn describe(done: &Compaction, apart: bool, broken: bool) -> String {
     let Compaction { leaves, condensed, extracts, calls, reused, prefilled, rebased, .. } = done;
+    let unreadable = match done.unreadable {
+        0 => String::new(),
+        1 => "; 1 turn can't be read".to_owned(),
+        more => format!("; {more} turns can't be read"),
+    };
     let cause = done.cause.map_or("unfinished", Cause::as_str);
     let failed = if broken { ", broken off" } else { "" };
     let asked = if apart { "asked a model of its own" } else { "asked" };
     format!(
         "{cause}; {leaves} summaries of turns, {condensed} of summaries, {extracts} without the model; \
          {asked} {calls} times, with {reused} tokens from the KV cache and {prefilled} decoded; \
-         {rebased} decoded of the new prompt{failed}"
+         {rebased} decoded of the new prompt{unreadable}{failed}"
     )
 }
 

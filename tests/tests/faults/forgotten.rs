@@ -10,7 +10,7 @@ use garret_tests::disk::Disk;
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{NOW_MS, session};
 
-use crate::talk::{READING, Talk, WINDOW, options, text};
+use crate::talk::{READING, Talk, WINDOW, options, remark, text};
 
 const AT: WallTime = WallTime { unix_ms: NOW_MS, confidence: Confidence::Good };
 
@@ -61,6 +61,52 @@ fn a_single_short_message_in_a_hole_is_closed_over() {
     talk.check();
     let frontier = talk.store().frontier(&session()).unwrap();
     assert!(frontier > 60, "{frontier}, {:?}", talk.agent.last_compaction(&session()));
+}
+
+/// Of the turns between two summaries, those that can be read are summed up; those that can't be are
+/// passed over, and the summary that stands for them says so.
+#[test]
+fn a_hole_of_turns_that_cannot_be_read_is_passed_over() {
+    for (readable, broken) in [(0, 1), (0, 2), (1, 1)] {
+        let mut talk = Talk::new();
+        talk.chat(60);
+        let leaves: Vec<_> = talk.store().summaries(&session()).unwrap();
+        let leaf = leaves.iter().filter(|s| s.depth == 0).nth(2).unwrap();
+        let first_broken = leaf.to + 1 - broken;
+        let gone = leaf.from..first_broken - readable;
+        let gone: Vec<_> = gone.map(|turn| (session(), turn)).collect();
+        forget(talk.store(), &Selection { turns: &gone, ..Selection::default() });
+        let mut talk = spoiled(&talk, first_broken..=leaf.to);
+        let damaged = talk.store().damaged_turns(&session()).unwrap();
+        let damaged: Vec<_> = damaged.iter().map(|turn| turn.seq).collect();
+        assert_eq!(damaged, (first_broken..=leaf.to).collect::<Vec<_>>());
+        talk.idle();
+        let told = talk.agent.last_compaction(&session()).unwrap().unwrap();
+        talk.chat(20);
+        let frontier = talk.store().frontier(&session()).unwrap();
+        assert!(frontier > 60, "{frontier}, {told}");
+        let roots = talk.store().summaries(&session()).unwrap();
+        let over = roots.iter().find(|s| s.depth == 0 && s.to == leaf.to).unwrap();
+        assert_eq!(over.text.contains("can't be read"), readable == 0, "{over:?}");
+        assert_eq!(told.contains("can't be read"), readable == 0, "{told}");
+    }
+}
+
+/// The same conversation on a device where a byte of each of some turns changed.
+fn spoiled(talk: &Talk, turns: std::ops::RangeInclusive<u64>) -> Talk {
+    talk.store().fold().unwrap();
+    let mut images = talk.disk.images();
+    for turn in turns {
+        let words = remark(turn);
+        for image in &mut images {
+            let found = image.windows(words.len()).enumerate();
+            let found = found.filter(|(_, window)| *window == words.as_bytes());
+            for at in found.map(|(at, _)| at).collect::<Vec<_>>() {
+                image[at] ^= 1;
+            }
+        }
+    }
+    Talk::on(Disk::of(images), crate::talk::model(WINDOW), options())
 }
 
 /// A fact that was forgotten isn't read again from the turn it was said in.
