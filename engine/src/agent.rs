@@ -13,6 +13,7 @@
 //! nothing but counts is kept in memory.
 
 mod apart;
+mod catch_up;
 mod compact;
 mod draft;
 mod fork;
@@ -47,6 +48,7 @@ use garret_core::time::{Clock, Entropy};
 use garret_core::token::Token;
 use garret_storage::{ReadError, Store};
 
+use crate::compact::Breaker;
 use crate::companion::form::Size;
 use crate::embed::Embed;
 use crate::receipt::StoredReceipt;
@@ -57,6 +59,7 @@ use mind::Mind;
 use slot::Instructions;
 
 pub use apart::OwnModel;
+pub use catch_up::{CaughtUp, Chore, Failure};
 pub use compact::{Compaction, When};
 pub(crate) use history::unanswered;
 pub use idle::Idled;
@@ -136,6 +139,18 @@ pub struct Agent<M, E> {
     /// Companions with models of their own.
     apart: Apart<M, E>,
     reranker: Option<Arc<dyn Rerank>>,
+    breakers: Breakers,
+}
+
+/// What is left alone for a while because it failed. A program that is started anew tries again.
+#[derive(Clone, Copy, Debug, Default)]
+struct Breakers {
+    /// Asking the inferrer.
+    inferrer: Breaker,
+    /// Reading for facts, whose storing may fail.
+    facts: Breaker,
+    /// Making vectors.
+    vectors: Breaker,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
@@ -178,6 +193,7 @@ where
             kept,
             apart,
             reranker: None,
+            breakers: Breakers::default(),
         };
         agent.rehearse()?;
         Ok(agent)

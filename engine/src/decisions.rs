@@ -173,7 +173,8 @@
 //!
 //! A script waits for the program to end. What must be done at once is done (the message and the reply
 //! are durable, a full prompt is compacted); facts and summaries are nobody's wish at that moment and
-//! take a model many seconds. `garret session settle` does them when the owner of the machine says so.
+//! take a model many seconds. `garret session settle` does them when the owner of the machine says so. It
+//! doesn't infer: a guess is for the next message, which may come in a day or never.
 //!
 //! # Why is a reply without words asked for again under a grammar?
 //!

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::{Cut, Faults, FaultyMedium, Recording};
 use garret_storage::{Part, Store};
 
@@ -76,6 +77,22 @@ impl Disk {
         self.0[0].set_faults(faults);
     }
 }
+
+/// Says things in a session of their own until a store on a full device takes not a byte more, also
+/// not where its file has room.
+///
+/// # Panics
+/// When the device doesn't fill.
+pub fn fill(store: &Store) {
+    let (session, at) = ("filler".parse().expect("a name that can be used"), WALL);
+    for bytes in [40_000, 2_000, 1, 1, 1] {
+        let taken =
+            (0..10_000).take_while(|_| store.accept(&session, &"x".repeat(bytes), at).is_ok());
+        assert!(taken.count() < 10_000, "the device isn't full");
+    }
+}
+
+const WALL: WallTime = WallTime { unix_ms: 1_800_000_000_000, confidence: Confidence::Good };
 
 impl Default for Disk {
     fn default() -> Self {

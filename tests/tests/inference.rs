@@ -4,14 +4,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use garret::agent::{Agent, Options};
+use garret::agent::{Agent, Options, Parts};
 use garret_core::gate::Mode;
 use garret_core::medium::{Medium, MediumError};
 use garret_core::model::ModelRole;
 use garret_core::time::{Confidence, WallTime};
-use garret_hal::media::FileMedium;
+use garret_hal::clock::ManualClock;
+use garret_hal::media::{Faults, FaultyMedium, FileMedium};
 use garret_storage::{Fact, FactFilter, FactSource, NewFact, Pin, StateKind, Store};
+use garret_tests::disk::fill;
 use garret_tests::models::{STARTER, config, find};
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{self, TestAgent, parts, session};
@@ -50,13 +53,13 @@ fn agent(store: &Arc<Store>, model: &ScriptedModel, companions: Mode) -> TestAge
 /// A model whose inferrer answers with [`READING`], then that everything is meant as it is said, and
 /// that copies the first word of any value.
 fn model() -> ScriptedModel {
-    let answers = std::sync::atomic::AtomicUsize::new(0);
+    let answers = AtomicUsize::new(0);
     ScriptedModel::new(16_384, []).companions(move |role, prompt| match role {
         ModelRole::Inferrer if text(prompt).contains("Which of these words") => {
             Act::Say("value: Acme\n".into())
         }
         ModelRole::Inferrer => {
-            let first = answers.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0;
+            let first = answers.fetch_add(1, Ordering::SeqCst) == 0;
             Act::Say(if first { READING } else { PLAIN }.into())
         }
         _ => Act::Say("- noted\n".into()),
@@ -296,6 +299,68 @@ fn a_companion_that_fails_costs_nothing_but_its_answer() {
         let [fact] = &facts(&store)[..] else { panic!("{:?}", facts(&store)) };
         assert!(fact.confidence < 0.9 && fact.pinned == Pin::None, "as far as the rule reaches");
     }
+}
+
+/// A companion that always fails is asked ever more seldom, be it for a value or for a guess; once it
+/// works again it is asked as before.
+#[test]
+fn a_companion_that_always_fails_is_left_alone_for_a_while() {
+    let works = Arc::new(AtomicBool::new(false));
+    for bad in [Act::Refuse, Act::Say("I can't do that.".into())] {
+        works.store(false, Ordering::SeqCst);
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        let flag = Arc::clone(&works);
+        let model = ScriptedModel::new(16_384, []).companions(move |_, prompt| {
+            match (flag.load(Ordering::SeqCst), text(prompt).contains("Which of these words")) {
+                (false, _) => bad.clone(),
+                (true, true) => Act::Say("value: Acme\n".into()),
+                (true, false) => Act::Say(READING.into()),
+            }
+        });
+        let clock = Arc::new(ManualClock::at_unix_ms(AT.unix_ms));
+        let parts =
+            Parts { clock: Arc::clone(&clock) as Arc<_>, ..parts(&model, Arc::clone(&store)) };
+        let options = Options { companions: Mode::Turbo, ..Options::default() };
+        let mut agent = Agent::new(parts, options).unwrap();
+        let mut asked = Vec::new();
+        for minute in 0..60 {
+            let work = "with my sister and her dogs on big projects";
+            say(&mut agent, &format!("I work at Firm{minute} {work}. I'm so stressed."));
+            asked.push(model.asked().len());
+            clock.advance_us(60_000_000);
+        }
+        assert_eq!(asked[0], 1, "not for the guess, too: {asked:?}");
+        assert!(asked[59] <= 7, "an hour of failures: {asked:?}");
+        works.store(true, Ordering::SeqCst);
+        clock.advance_us(30 * 60_000_000);
+        say(&mut agent, "I'm so stressed.");
+        say(&mut agent, "I'm so stressed.");
+        assert_eq!(model.asked().len(), asked[59] + 2);
+    }
+}
+
+/// Facts that can't be stored aren't asked about again and again.
+#[test]
+fn facts_that_cannot_be_stored_are_read_later() {
+    let medium = FaultyMedium::new(Faults::default());
+    let store = Arc::new(Store::on_medium("n", Box::new(medium.clone())).unwrap());
+    let model = model();
+    let clock = Arc::new(ManualClock::at_unix_ms(AT.unix_ms));
+    let parts = Parts { clock: Arc::clone(&clock) as Arc<_>, ..parts(&model, Arc::clone(&store)) };
+    let options = Options { companions: Mode::ColdStart, ..Options::default() };
+    let mut agent = Agent::new(parts, options).unwrap();
+    talk::say(&mut agent, "I work at Acme with my sister and her dogs on big projects.");
+    let capacity = Some(medium.image().len() as u64);
+    medium.set_faults(Faults { capacity, ..Faults::default() });
+    fill(&store);
+    for _ in 0..10 {
+        assert_eq!(smol::block_on(agent.idle(&session())).extracted, 0);
+    }
+    assert_eq!(model.asked().len(), 1, "for the value, once");
+    medium.set_faults(Faults::default());
+    clock.advance_us(30_000_000);
+    assert_eq!(smol::block_on(agent.idle(&session())).extracted, 1);
 }
 
 /// Facts are read later from turns after which nobody waited long enough.

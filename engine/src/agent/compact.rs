@@ -60,13 +60,15 @@ pub struct Compaction {
     pub rebased: u32,
     /// Turns that were passed over since they can't be read.
     pub unreadable: u64,
+    /// Whether one was due and waits: its model failed not long ago and is left alone.
+    pub waits: bool,
     /// Whether it was broken off, since the model or the disk failed or time ran out.
     pub failed: bool,
 }
 
 /// Why a compaction was broken off.
 #[derive(Debug, thiserror::Error)]
-enum Broken {
+pub(super) enum Broken {
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -133,16 +135,27 @@ where
     /// Compacts a session if that is due. Dropping the future ends it within one decode batch; every
     /// summary that was made is kept.
     pub async fn compact(&mut self, session: &SessionId, when: When) -> Compaction {
-        let mut done = Compaction::default();
-        let deadline = self.parts.clock.monotonic_us().saturating_add(DEADLINE_US);
-        match self.compact_until(session, when, deadline, &mut done).await {
-            Ok(()) => self.compacted(session, done.cause.is_some()),
-            Err(error) => {
-                done.failed = true;
-                tracing::warn!(%error, "the conversation isn't compacted further now; nothing is lost");
-            }
+        let (done, broken) = self.try_compact(session, when).await;
+        if let Some(error) = broken {
+            tracing::warn!(%error, "the conversation isn't compacted further now; nothing is lost");
         }
         done
+    }
+
+    /// The same; and why it was broken off, if it was.
+    pub(super) async fn try_compact(
+        &mut self,
+        session: &SessionId,
+        when: When,
+    ) -> (Compaction, Option<Broken>) {
+        let mut done = Compaction::default();
+        let deadline = self.parts.clock.monotonic_us().saturating_add(DEADLINE_US);
+        let broken = self.compact_until(session, when, deadline, &mut done).await.err();
+        done.failed = broken.is_some();
+        if !done.failed && !done.waits {
+            self.compacted(session, done.cause.is_some());
+        }
+        (done, broken)
     }
 
     /// Takes note that what asked for a compaction got one, or that there is nothing to compact.
@@ -186,7 +199,9 @@ where
         let state = states::read(&self.parts.store, session, StateKind::Work)?;
         let mut work = Work::read(state, self.compactor_fingerprint());
         let may_ask = work.breaker.allows(self.parts.clock.wall().unix_ms);
-        if !unfinished && (done.cause.is_none() || !(may_ask || presses)) {
+        let waits = done.cause.is_some() && !may_ask && !presses;
+        if !unfinished && (done.cause.is_none() || waits) {
+            done.waits = waits;
             return Ok(());
         }
         let bounds = Bounds { limits, may_ask, deadline };

@@ -12,11 +12,12 @@
 //! - What waits in the store's journal becomes part of its records, if that is due before long.
 //! - The file of the text index gets what it lacks, when that is much.
 //!
-//! Whatever was done when it is dropped is kept, and the rest is done later.
+//! Whatever was done when it is dropped is kept, and the rest is done later. What fails is left alone
+//! for a while, which gets longer with every failure in a row.
 
 use std::sync::Arc;
 
-use garret_core::id::{SessionId, TurnSeq};
+use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
 use garret_storage::Store;
@@ -24,7 +25,6 @@ use smol::unblock;
 
 use super::{Agent, Compaction, When};
 use crate::companion::ask;
-use crate::embed;
 
 /// What was done while nobody waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,38 +63,6 @@ where
         idled
     }
 
-    /// Does for `session` what idle time would have done and nobody gave it: vectors, facts and
-    /// summaries. Unlike [`Agent::idle`] it doesn't prepare a next turn. What was finished is kept
-    /// when the future is dropped.
-    pub async fn catch_up(&mut self, session: &SessionId) -> Idled {
-        let mut done = Idled { embedded: self.embed().await, ..Idled::default() };
-        if matches!(self.parts.store.session(session), Ok(Some(_))) {
-            while let Some(before) = self.read_to(session) {
-                done.extracted += self.extract(session).await;
-                if self.read_to(session) == Some(before) {
-                    break;
-                }
-            }
-            loop {
-                let more = self.compact(session, When::Idle).await;
-                done.compaction.leaves += more.leaves;
-                done.compaction.condensed += more.condensed;
-                done.compaction.failed |= more.failed;
-                if more.failed || more.leaves + more.condensed == 0 {
-                    break;
-                }
-            }
-        }
-        self.fold().await;
-        self.tend_index().await;
-        done
-    }
-
-    /// The last turn that was read for facts; `None` when that can't be told.
-    fn read_to(&mut self, session: &SessionId) -> Option<TurnSeq> {
-        self.mind(session, TurnSeq::MAX).ok().map(|mind| mind.extracted)
-    }
-
     /// Writes to the file of the text index what it lacks, when that is much.
     async fn tend_index(&self) {
         let store = Arc::clone(&self.parts.store);
@@ -126,14 +94,29 @@ where
         }
     }
 
-    /// Gives vectors to what has none yet; to how much.
-    async fn embed(&self) -> usize {
-        let Some(embedder) = &self.parts.embedder else { return 0 };
-        let embedded = embed::embed_idle(&self.parts.store, embedder).await;
-        embedded.unwrap_or_else(|error| {
-            tracing::warn!(%error, "what was said gets its vectors later");
-            0
-        })
+    /// Gives vectors to what has none yet; to how much. An embedder that fails is left alone for a
+    /// while.
+    async fn embed(&mut self) -> usize {
+        let now = self.now_ms();
+        if !self.breakers.vectors.allows(now) {
+            return 0;
+        }
+        match self.try_embed().await {
+            Ok(embedded) => {
+                self.breakers.vectors.succeeded();
+                embedded
+            }
+            Err(error) => {
+                self.breakers.vectors.failed(now);
+                tracing::warn!(%error, "what was said gets its vectors later");
+                0
+            }
+        }
+    }
+
+    /// The monotonic clock, in milliseconds: what breakers go by.
+    pub(super) fn now_ms(&self) -> i64 {
+        i64::try_from(self.parts.clock.monotonic_us() / 1_000).unwrap_or(i64::MAX)
     }
 
     /// Folds the store's journal now if it would be folded by a message before long, which would have

@@ -7,9 +7,10 @@ use garret_core::prompt::PromptEncoder;
 use garret_core::time::WallTime;
 use garret_storage::{FactSource, NewFact, Origin, ReadError, StateKind, Ticket, WriteError};
 
+use super::compact::CALL_US;
 use super::{Agent, states};
-use crate::companion::Question;
 use crate::companion::form::Form as _;
+use crate::companion::{Answer, Question};
 use crate::infer::carry::{Carry, Thought};
 use crate::infer::extract::{self, COPY_TOKENS, KeepError, Kept, Told};
 use crate::infer::reading::{Inference, Reading, instruction, most_tokens};
@@ -29,18 +30,32 @@ where
     E::Error: 'static,
 {
     /// Reads what the user said of themselves in turns that weren't read yet; how many facts are new.
-    /// Dropping the future keeps what was done.
+    /// Dropping the future keeps what was done. What fails is left alone for a while.
     pub(super) async fn extract(&mut self, session: &SessionId) -> usize {
-        let done = self.try_extract(session).await;
-        done.unwrap_or_else(|error| {
-            tracing::warn!(%error, "what was said is read for facts later");
-            0
-        })
+        let now = self.now_ms();
+        if !self.breakers.facts.allows(now) {
+            return 0;
+        }
+        match self.try_extract(session).await {
+            Ok(found) => {
+                self.breakers.facts.succeeded();
+                found.new
+            }
+            Err(error) => {
+                if !is_outdated(&error) {
+                    self.breakers.facts.failed(now);
+                }
+                tracing::warn!(%error, "what was said is read for facts later");
+                0
+            }
+        }
     }
 
-    async fn try_extract(&mut self, session: &SessionId) -> Result<usize, KeepError> {
+    /// The same, whatever failed before.
+    pub(super) async fn try_extract(&mut self, session: &SessionId) -> Result<Found, KeepError> {
+        let mut found = Found::default();
         if self.options.companions == Mode::Off {
-            return Ok(0);
+            return Ok(found);
         }
         self.count_uses(session)?;
         let ticket = self.parts.store.ticket();
@@ -56,7 +71,7 @@ where
                     statement,
                     hedged: heard.seen.hedge > 0.0,
                 };
-                let (object, sure) = self.value(&told).await;
+                let (object, sure) = self.value(&told, &mut found).await;
                 if self.parts.store.ticket() != ticket {
                     return Err(WriteError::Outdated.into());
                 }
@@ -77,7 +92,8 @@ where
             mind.due.extract = false;
             mind.save(&store)?;
         }
-        Ok(kept.iter().filter(|kept| matches!(kept, Kept::New(_))).count())
+        found.new = kept.iter().filter(|kept| matches!(kept, Kept::New(_))).count();
+        Ok(found)
     }
 
     /// Counts that facts were recalled, so that they fade later.
@@ -108,7 +124,7 @@ where
 
     /// The value of a statement, and whether it is surely just that: by the rule where its end is
     /// plain, else as the model copies it, else as far as the rule reaches.
-    async fn value(&mut self, told: &Told<'_>) -> (String, bool) {
+    async fn value(&mut self, told: &Told<'_>, found: &mut Found) -> (String, bool) {
         let statement = told.statement;
         if statement.plain || statement.ended {
             return (statement.object.clone(), statement.plain);
@@ -122,12 +138,17 @@ where
             grammar: Some(&grammar),
             max_tokens: COPY_TOKENS,
         };
-        let answer = self.ask_about(told.session, Some(told.turn), &question).await;
+        let answer = self.ask_inferrer(told.session, told.turn, &question).await;
         let copied = match &answer {
-            Ok(Some(answer)) => extract::copied(&answer.text, words),
+            Ok(Some(answer)) => {
+                let copied = extract::copied(&answer.text, words);
+                self.inferrer_did(copied.is_some());
+                copied
+            }
             Ok(None) => None,
-            Err(error) => {
-                tracing::warn!(%error, "a value is kept as far as the rule reaches");
+            Err(why) => {
+                tracing::warn!(why, "a value is kept as far as the rule reaches");
+                found.unasked = Some(why.clone());
                 None
             }
         };
@@ -137,11 +158,46 @@ where
         }
     }
 
+    /// Asks the inferrer, unless it failed not long ago. `None` when there is nothing to ask it about,
+    /// or no room for that; why it didn't answer, in words.
+    async fn ask_inferrer(
+        &mut self,
+        session: &SessionId,
+        turn: TurnSeq,
+        question: &Question<'_>,
+    ) -> Result<Option<Answer>, String> {
+        let begun = self.parts.clock.monotonic_us();
+        if !self.breakers.inferrer.allows(self.now_ms()) {
+            return Err("the inferrer failed not long ago and is left alone for a while".to_owned());
+        }
+        let answer = self.ask_about(session, Some(turn), question).await;
+        let took = self.parts.clock.monotonic_us().saturating_sub(begun);
+        let why = match answer {
+            Ok(None) if took >= CALL_US => "the inferrer took too long".to_owned(),
+            Ok(answer) => return Ok(answer),
+            Err(error) => format!("the inferrer failed: {error}"),
+        };
+        self.inferrer_did(false);
+        Err(why)
+    }
+
+    /// Takes note of whether the inferrer did what it was asked.
+    fn inferrer_did(&mut self, well: bool) {
+        let now = self.now_ms();
+        match well {
+            true => self.breakers.inferrer.succeeded(),
+            false => self.breakers.inferrer.failed(now),
+        }
+    }
+
     /// Works out what the user is after, if the gate said so, for the next turn; whether it did.
     pub(super) async fn infer(&mut self, session: &SessionId) -> bool {
         match self.try_infer(session).await {
             Ok(done) => done,
             Err(error) => {
+                if !is_outdated(&error) {
+                    self.inferrer_did(false);
+                }
                 tracing::warn!(%error, "nothing is inferred for the next turn");
                 false
             }
@@ -152,7 +208,8 @@ where
         self.confirm(session)?;
         let ticket = self.parts.store.ticket();
         let Some((turn, said)) = self.recent(session)? else { return Ok(false) };
-        if !std::mem::take(&mut self.mind(session, turn)?.due.infer) {
+        let may_ask = self.breakers.inferrer.allows(self.now_ms());
+        if !may_ask || !std::mem::take(&mut self.mind(session, turn)?.due.infer) {
             return Ok(false);
         }
         let size = self.companion_size();
@@ -163,11 +220,11 @@ where
             grammar: Some(&grammar),
             max_tokens: most_tokens(size),
         };
-        let answer = match self.ask_about(session, Some(turn), &question).await {
+        let answer = match self.ask_inferrer(session, turn, &question).await {
             Ok(Some(answer)) => answer,
             Ok(None) => return Ok(false),
-            Err(error) => {
-                tracing::warn!(%error, "the inferrer failed; the next turn does without");
+            Err(why) => {
+                tracing::warn!(why, "the next turn does without an inference");
                 return Ok(false);
             }
         };
@@ -176,9 +233,11 @@ where
             Ok(inference) => inference,
             Err(error) => {
                 tracing::debug!(%error, "the inferrer's answer can't be read");
+                self.inferrer_did(false);
                 return Ok(false);
             }
         };
+        self.inferrer_did(true);
         self.leave(session, turn, &inference, ticket)?;
         Ok(true)
     }
@@ -272,6 +331,20 @@ where
             views.last().map(|last| (last.seq, said))
         })
     }
+}
+
+/// What was found in turns that were read for facts.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found {
+    /// Facts that are new.
+    pub(super) new: usize,
+    /// Why the inferrer wasn't asked for a value, or didn't answer; the rule's is kept then.
+    pub(super) unasked: Option<String>,
+}
+
+/// Whether something was only given up since what it was made of may be forgotten.
+fn is_outdated(error: &KeepError) -> bool {
+    matches!(error, KeepError::Write(WriteError::Outdated))
 }
 
 /// Turns before the newest whose words a guess may quote.

@@ -1,6 +1,6 @@
 //! `garret session settle`: what idle time would have done after scripts, which leave none.
 //!
-//! Limits: what a user may be after is worked out only while a conversation is open.
+//! Limits: what a user may be after is worked out only while a conversation is open; this doesn't.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -12,21 +12,29 @@ use garret_hal::entropy::SystemEntropy;
 use garret_storage::Store;
 
 use super::{Ended, output};
-use crate::agent::Idled;
+use crate::agent::CaughtUp;
 use crate::config::Config;
 use crate::open;
 
-/// Reads the conversations `ids`, or all of them, for facts and sums up what is due.
+/// Reads the conversations `ids`, or all of them, for facts and sums up what is due. Says what failed,
+/// and fails then.
 pub(super) fn run(config: &Config, ids: &[String]) -> Ended {
-    let sessions = chosen(&open::existing_store(config)?, ids)?;
+    let store = open::existing_store(config)?;
+    let sessions = chosen(&store, ids)?;
+    let damaged = if ids.is_empty() { store.damaged_sessions()? } else { Vec::new() };
+    drop(store);
     let prepared = open::prepare(config)?;
     let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
     let mut agent = prepared.load(config, clock, entropy)?;
-    let mut failed = false;
+    let mut failed = !damaged.is_empty();
     for session in &sessions {
         let done = smol::block_on(agent.catch_up(session));
-        failed |= done.compaction.failed;
+        failed |= !done.failed.is_empty();
         output::say(&format!("{session}: {}", describe(&done)))?;
+    }
+    for session in damaged {
+        let told = format!("{session}: its record is damaged: see `garret memory verify`");
+        output::say(&told)?;
     }
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
@@ -48,7 +56,7 @@ fn chosen(store: &Store, ids: &[String]) -> Result<Vec<SessionId>, Box<dyn Error
     ids.iter().map(known).collect()
 }
 
-fn describe(done: &Idled) -> String {
+fn describe(done: &CaughtUp) -> String {
     let compaction = &done.compaction;
     let counts = [
         (done.embedded, "vector"),
@@ -64,7 +72,14 @@ fn describe(done: &Idled) -> String {
             (_, None) => format!("{count} {what}s"),
         })
         .collect();
-    let broken = if compaction.failed { "; summing up was broken off, see the log" } else { "" };
-    let made = if made.is_empty() { "nothing was due".to_owned() } else { made.join(", ") };
-    made + broken
+    let made = match (&*made, &*done.failed) {
+        ([], []) => Some("nothing was due".to_owned()),
+        ([], _) => None,
+        _ => Some(made.join(", ")),
+    };
+    let unreadable = (compaction.unreadable > 0)
+        .then(|| format!("turns that can't be read: {}", compaction.unreadable));
+    let failures = done.failed.iter().map(ToString::to_string);
+    let parts: Vec<_> = made.into_iter().chain(unreadable).chain(failures).collect();
+    parts.join("; ")
 }

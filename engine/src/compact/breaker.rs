@@ -1,18 +1,19 @@
-//! What is remembered of companions that failed, so that they aren't asked again and again.
+//! What is remembered of work that failed, so that it isn't tried again and again.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts failures of one model, and says when it may be asked again: after a time that doubles with
-/// every failure in a row, and after half an hour once there are [`OPEN_AFTER`].
+/// Counts failures of one kind of work, such as asking a model, and says when it may be tried again:
+/// after a time that doubles with every failure in a row, and after half an hour once there are
+/// [`OPEN_AFTER`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Breaker {
     failures: u32,
-    /// Wall clock of the newest one, in milliseconds since 1970.
+    /// When the newest one was, in milliseconds of any one clock.
     failed_ms: i64,
 }
 
 impl Breaker {
-    /// Whether the model may be asked at `now_ms`. A clock that went back doesn't keep it from that.
+    /// Whether it may be tried at `now_ms`. A clock that went back doesn't keep it from that.
     pub(crate) fn allows(&self, now_ms: i64) -> bool {
         let since = now_ms.saturating_sub(self.failed_ms);
         self.failures == 0 || since < 0 || since >= self.pause_ms()
@@ -23,11 +24,11 @@ impl Breaker {
         self.failures = self.failures.saturating_add(1);
         self.failed_ms = now_ms;
         if self.failures == OPEN_AFTER {
-            tracing::warn!("the companion failed {OPEN_AFTER} times; it is left alone for a while");
+            tracing::warn!("failed {OPEN_AFTER} times in a row; not tried again for a while");
         }
     }
 
-    /// Takes note of an answer.
+    /// Takes note of a success.
     pub(crate) fn succeeded(&mut self) {
         *self = Self::default();
     }

@@ -16,7 +16,7 @@ mod instruct;
 mod source;
 
 pub(crate) use accept::accept;
-pub(crate) use breaker::Work;
+pub(crate) use breaker::{Breaker, Work};
 pub(crate) use extract::extract;
 pub(crate) use instruct::{Shown, Step, instruction};
 pub(crate) use source::{Job, Line, transcript};

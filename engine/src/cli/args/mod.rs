@@ -115,7 +115,7 @@ pub(super) enum SessionAction {
     Expand(ToolArgs),
     /// The newest turns, the newest last: how many
     Timeline(ToolArgs),
-    /// Read for facts and sum up what scripts left no time for
+    /// Read for facts and sum up what scripts left no time for; nothing is inferred
     Settle {
         /// Names of the conversations [default: all]
         ids: Vec<String>,
