@@ -92,6 +92,14 @@
 //! brought into the cache once more while nobody waits, as a remembered block does. Where that is too
 //! much, for scripts that leave no time between messages, `show_time = false` turns it off.
 //!
+//! # Why does history name its days?
+//!
+//! "They swarm on Sunday", said in May and asked about in June, became the Sunday to come: of all that a
+//! prompt said about time there was only now. So the first message of each day that history shows has
+//! a line with the day before it. It depends on the turns alone, so it is the same in every prompt
+//! until history begins elsewhere; the newest message has none, since the time stands there already.
+//! The trace keeps the lines, because the user may live in another time zone when it is read.
+//!
 //! # Why is the reranker's order merged with the search's, and not taken as it is?
 //!
 //! A cross-encoder reads a message without those around it, and the search knows more than that: what

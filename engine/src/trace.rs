@@ -71,6 +71,17 @@ pub struct Shape {
     pub first_us: Option<u64>,
     /// From the message to the end of the reply, in microseconds.
     pub total_us: u64,
+    /// The days in it.
+    pub days: Vec<Dated>,
+}
+
+/// A line with a day before a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dated {
+    /// The turn whose message it is.
+    pub turn: TurnSeq,
+    /// The line, with its end. It isn't told from the turn's time: the user may have moved since.
+    pub day: String,
 }
 
 /// A message that was shown as head and tail.
@@ -118,6 +129,7 @@ impl Trace {
         let (version, body) = bytes.split_first()?;
         match *version {
             VERSION => postcard::from_bytes(body).ok(),
+            2 => postcard::from_bytes(&[body, NO_DAYS].concat()).ok(),
             1 => postcard::from_bytes(&[body, NO_SHAPE].concat()).ok(),
             _ => None,
         }
@@ -155,7 +167,10 @@ impl Trace {
 }
 
 /// Version of the record.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+
+/// No days, as a shape of version 2 ends; behind a trace without a shape it means nothing.
+const NO_DAYS: &[u8] = &[0];
 
 /// No shape, as version 1 ends.
 const NO_SHAPE: &[u8] = &[0];
@@ -187,6 +202,7 @@ mod tests {
             given_up: Some(String::new()),
             first_us: Some(20),
             total_us: 30,
+            days: vec![Dated { turn: 4, day: "[Friday 1 May 2026]\n".into() }],
         };
         let trace = Trace { shape: Some(shape), ..trace() };
         let bytes = trace.to_bytes().unwrap();
@@ -197,10 +213,16 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_of_the_version_before_has_no_shape() {
+    fn traces_of_the_versions_before_have_no_shape_or_no_days() {
         let bytes = trace().to_bytes().unwrap();
-        let old = [&[1], &bytes[1..bytes.len() - NO_SHAPE.len()]].concat();
-        assert_eq!(Trace::from_bytes(&old), Some(trace()));
+        let first = [&[1], &bytes[1..bytes.len() - NO_SHAPE.len()]].concat();
+        assert_eq!(Trace::from_bytes(&first), Some(trace()));
+        let second = [&[2], &bytes[1..]].concat();
+        assert_eq!(Trace::from_bytes(&second), Some(trace()));
+        let shaped = Trace { shape: Some(Shape { total_us: 9, ..Shape::default() }), ..trace() };
+        let whole = shaped.to_bytes().unwrap();
+        let second = [&[2], &whole[1..whole.len() - NO_DAYS.len()]].concat();
+        assert_eq!(Trace::from_bytes(&second), Some(shaped));
         assert_eq!(Trace::from_bytes(&[&[VERSION + 1], &bytes[1..]].concat()), None);
     }
 

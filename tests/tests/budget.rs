@@ -121,6 +121,8 @@ fn keeps_its_promises(family: &Family, talk: &Talk) -> Result<(), TestCaseError>
     let show = |encoder: &mut Encoder<Model>, text| shorten(encoder, text, limit).unwrap();
     let users: Vec<Shown<'_>> = talk.turns.iter().map(|(user, _)| show(encoder, user)).collect();
     let message = shorten(encoder, &talk.message, limit).unwrap();
+    let days = ["[Sunday 3 May 2026]\n", "[Monday 4 May 2026]\n", ""];
+    let days = days.map(|day| Counted::new(encoder, day).unwrap());
     let history: Vec<_> = (1..)
         .zip(users.iter().zip(&talk.turns))
         .map(|(seq, (user, (_, reply)))| {
@@ -130,7 +132,7 @@ fn keeps_its_promises(family: &Family, talk: &Talk) -> Result<(), TestCaseError>
             let text = reply.map_or(NO_REPLY, |reply| reply.text);
             let said = Message::new(Role::User, user.content());
             let cost = encode(encoder, &[said, Message::new(Role::Assistant, text)]).len();
-            Turn { seq, user, reply, cost }
+            Turn { seq, user, day: days[seq as usize / 4 % 3], reply, cost }
         })
         .collect();
     let system = Counted::new(encoder, &talk.system).unwrap();
@@ -154,8 +156,11 @@ fn keeps_its_promises(family: &Family, talk: &Talk) -> Result<(), TestCaseError>
     if !talk.system.is_empty() {
         expected.push(Message::new(Role::System, talk.system.as_str()));
     }
+    let mut day = "";
     for turn in &history[from..] {
-        expected.push(Message::new(Role::User, turn.user.content()));
+        let mark = if turn.day.text == day { "" } else { turn.day.text };
+        day = turn.day.text;
+        expected.push(Message::new(Role::User, turn.user.content_after(mark)));
         let reply = turn.reply.map_or(NO_REPLY, |reply| reply.text);
         expected.push(Message::new(Role::Assistant, reply));
     }

@@ -120,7 +120,9 @@ fn both_sides_see_who_said_what_in_an_imported_conversation() {
     pair.ask("Well?");
     let expected = ["Ada: Bees.", "(Noted.)", "Bo: Bees.", "(Noted.)", "Well?"];
     assert_eq!(last(&pair.other)[1..], expected);
-    assert_eq!(last(&pair.model)[1..5], expected[..4]);
+    // Garret's side is told of the days, too.
+    assert_eq!(last(&pair.model)[1], "[Friday 15 January 2027]\nAda: Bees.");
+    assert_eq!(last(&pair.model)[2..5], expected[1..4]);
 }
 
 #[test]

@@ -159,8 +159,11 @@ fn what_others_said_is_told_with_their_names() {
     let exported = exported(agent.store());
     let last = exported.turns.last().unwrap();
     assert_eq!(prompt(last), spelled(&model.prompts()[0]));
-    let history = "Ada: My bees swarmed.(Noted.)Bo: Where to?(Noted.)";
+    let history = "[Tuesday 14 November 2023]\nAda: My bees swarmed.(Noted.)Bo: Where to?(Noted.)";
     assert_eq!(block(last, "history"), history);
+    let segments = &last.prompt.as_ref().unwrap().segments;
+    let day = segments.iter().find(|segment| segment.text.starts_with("[Tuesday")).unwrap();
+    assert_eq!((&*day.by, &*day.text), ("garret", "[Tuesday 14 November 2023]\n"));
 }
 
 #[test]

@@ -12,13 +12,13 @@ use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
-use garret_hal::media::{Faults, FaultyMedium};
+use garret_hal::media::{Faults, FaultyMedium, RamMedium};
 use garret_storage::{
     FactId, NewFact, NewSummary, Pin, Selection, StateKind, Store, SummaryMethod,
 };
 use garret_tests::bytes::{self, ByteEncoder};
 use garret_tests::scripted::ScriptedModel;
-use garret_tests::talk::{TestAgent, parts, say, session};
+use garret_tests::talk::{NOW_MS, TestAgent, parts, say, session};
 use proptest::prelude::*;
 
 const AT: WallTime = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
@@ -134,6 +134,40 @@ fn fifty_turns_have_one_prefix() {
     }
     let system = system_message(model.prompts().last().unwrap());
     assert!(system.contains("bee stings") && !system.contains("Fact 7"), "{system}");
+}
+
+/// "On Sunday" is any Sunday where a conversation doesn't say its days.
+#[test]
+fn history_names_each_of_its_days_once() {
+    let (model, clock) = (ScriptedModel::new(8_192, []), ManualClock::at_unix_ms(NOW_MS));
+    let (store, clock) = (Store::on_medium("test", Box::new(RamMedium::new())), Arc::new(clock));
+    let parts = Parts { clock: clock.clone(), ..parts(&model, Arc::new(store.unwrap())) };
+    let mut talk = Agent::new(parts, options()).unwrap();
+    let days = |days: i64| NOW_MS + days * 24 * 60 * 60 * 1_000;
+    let unset = WallTime { unix_ms: 0, confidence: Confidence::Wrong };
+    let on = |day| WallTime { unix_ms: days(day), confidence: Confidence::Good };
+    let said =
+        [("One.", on(0)), ("Two.", on(0)), ("Three.", on(1)), ("Four.", unset), ("Five.", on(9))];
+    let mut before = Vec::new();
+    for (text, at) in said {
+        clock.set_wall(at);
+        let outcome = say(&mut talk, text);
+        let prompt = model.prompts().pop().unwrap();
+        assert!(prompt.starts_with(&before), "{text}");
+        let stable: u32 = outcome.receipt.blocks[..3].iter().map(|block| block.tokens).sum();
+        before = prompt[..stable as usize].to_vec();
+    }
+    let shown: Vec<_> = bytes::read(model.prompts().last().unwrap());
+    let users: Vec<_> = shown.into_iter().filter(|(role, _)| *role == "user").collect();
+    let users: Vec<_> = users.iter().map(|(_, text)| text.as_str()).collect();
+    let expected = [
+        "[Friday 15 January 2027]\nOne.",
+        "Two.",
+        "[Saturday 16 January 2027]\nThree.",
+        "Four.",
+        "[Now: Sunday 24 January 2027, 08:00]\n\nFive.",
+    ];
+    assert_eq!(users, expected);
 }
 
 #[test]

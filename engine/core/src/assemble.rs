@@ -27,9 +27,12 @@ pub struct Turn<'a> {
     pub seq: TurnSeq,
     /// What the user said.
     pub user: &'a Shown<'a>,
+    /// A line with the day on which it was said, with its end; empty for none. It stands before the
+    /// first turn that is shown and wherever the day is another than that of the turn before.
+    pub day: Counted<'a>,
     /// What the model answered; `None` or nothing when it never did, which the prompt then says.
     pub reply: Option<PastReply<'a>>,
-    /// Tokens the turn takes in a prompt, by an earlier count. An estimate is enough: it only saves
+    /// Tokens the turn takes in a prompt without its day, by an earlier count. An estimate is enough: it only saves
     /// encoding what can't fit.
     pub cost: usize,
 }
@@ -197,7 +200,7 @@ pub fn messages<'a>(
     history: &'a [Turn<'a>],
 ) -> impl Iterator<Item = Message<'a>> + use<'a> {
     let message = Message::new(Role::User, input.message.content_after(input.volatile.text));
-    system_message(input).into_iter().chain(history.iter().flat_map(pair)).chain([message])
+    system_message(input).into_iter().chain(earlier(history)).chain([message])
 }
 
 fn system_message<'a>(input: &Input<'a>) -> Option<Message<'a>> {
@@ -219,7 +222,7 @@ pub fn settled<'s, 'a, E: PromptEncoder>(
 ) -> Result<&'s [Token], EncodeError<E::Error>> {
     let Scratch { messages, ends, tokens } = scratch;
     let system = (!system.is_empty()).then(|| Message::new(Role::System, system));
-    let all = system.into_iter().chain(history.iter().flat_map(pair));
+    let all = system.into_iter().chain(earlier(history));
     let count = usize::from(system.is_some()).saturating_add(history.len().saturating_mul(2));
     if count > messages.len() || count > ends.len() {
         return Err(EncodeError::Full);
@@ -261,7 +264,7 @@ pub fn forked<'s, 'a, E: PromptEncoder>(
         return Err(EncodeError::Full);
     }
     let asked = Message::new(Role::User, ask);
-    let all = system.into_iter().chain(history.iter().flat_map(pair)).chain([asked]);
+    let all = system.into_iter().chain(earlier(history)).chain([asked]);
     for (slot, message) in messages.iter_mut().zip(all) {
         *slot = message;
     }
@@ -365,9 +368,21 @@ impl<'a> Draft<'_, 'a> {
     }
 }
 
-/// The two messages of an earlier turn.
-fn pair<'a>(turn: &'a Turn<'a>) -> [Message<'a>; 2] {
-    let user = Message::new(Role::User, turn.user.content());
+/// The messages of earlier turns.
+fn earlier<'a>(history: &'a [Turn<'a>]) -> impl Iterator<Item = Message<'a>> + use<'a> {
+    history.iter().zip(marks(history)).flat_map(|(turn, day)| pair(turn, day))
+}
+
+/// Which line with a day stands before each of these turns; empty for none.
+pub fn marks<'a>(history: &'a [Turn<'a>]) -> impl Iterator<Item = &'a str> + use<'a> {
+    let before = [""].into_iter().chain(history.iter().map(|turn| turn.day.text));
+    let days = history.iter().map(|turn| turn.day.text).zip(before);
+    days.map(|(day, before)| if day == before { "" } else { day })
+}
+
+/// The two messages of an earlier turn, which `day` stands before.
+fn pair<'a>(turn: &'a Turn<'a>, day: &'a str) -> [Message<'a>; 2] {
+    let user = Message::new(Role::User, turn.user.content_after(day));
     let none = PastReply { text: NO_REPLY, tokens: TokenBytes::default() };
     let reply = turn.reply.filter(|reply| !reply.text.trim().is_empty()).unwrap_or(none);
     let content = Content::from(reply.text);
@@ -389,7 +404,18 @@ fn start<'a>(input: &Input<'a>, pool: usize, room: usize) -> &'a [Turn<'a>] {
 }
 
 fn cost(turns: &[Turn<'_>]) -> usize {
-    turns.iter().fold(0, |sum, turn| turn.cost.saturating_add(sum))
+    let (mut sum, mut later) = (0_usize, "");
+    for turn in turns.iter().rev() {
+        sum = sum.saturating_add(dated(turn, later));
+        later = turn.day.text;
+    }
+    sum
+}
+
+/// What a turn adds to later ones, of which the oldest is of the day `later`.
+fn dated(turn: &Turn<'_>, later: &str) -> usize {
+    let day = if turn.day.text == later { 0 } else { turn.day.tokens };
+    turn.cost.saturating_add(usize::try_from(day).unwrap_or(usize::MAX))
 }
 
 fn last<'a>(turns: &'a [Turn<'a>]) -> &'a [Turn<'a>] {
@@ -398,10 +424,12 @@ fn last<'a>(turns: &'a [Turn<'a>]) -> &'a [Turn<'a>] {
 
 /// The newest turns whose costs add up to at most `room`.
 fn newest<'a>(turns: &'a [Turn<'a>], room: usize) -> &'a [Turn<'a>] {
-    let mut left = room;
+    let (mut left, mut later) = (room, "");
     let fitting = turns.iter().rev().take_while(|turn| {
-        let fits = turn.cost <= left;
-        left = left.saturating_sub(turn.cost);
+        let cost = dated(turn, later);
+        let fits = cost <= left;
+        left = left.saturating_sub(cost);
+        later = turn.day.text;
         fits
     });
     let count = fitting.count();

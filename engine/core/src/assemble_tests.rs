@@ -36,7 +36,7 @@ fn remembering(
 ) -> Result<Seen, AssembleError<core::convert::Infallible>> {
     let parts = [part(BlockName::Memory, memory)];
     let volatile = Volatile { text: memory, parts: &parts };
-    given(window, [system, ""], turns, volatile, message, keep_from)
+    given(window, [system, ""], turns, volatile, message, keep_from, 0)
 }
 
 fn given(
@@ -46,18 +46,22 @@ fn given(
     volatile: Volatile<'_>,
     message: &str,
     keep_from: Option<TurnSeq>,
+    a_day: usize,
 ) -> Result<Seen, AssembleError<core::convert::Infallible>> {
     let budget = Budget::for_window(window).unwrap();
     let limit = budget.message_text() as usize;
     let users: Vec<_> =
         turns.iter().map(|(user, _)| shorten(&mut ByteEncoder, user, limit).unwrap()).collect();
+    let days: Vec<_> = (0..turns.len()).map(|at| day_of(at, a_day)).collect();
     let history: Vec<_> = users
         .iter()
         .zip(turns)
+        .zip(&days)
         .zip(1..)
-        .map(|((user, (_, reply)), seq)| Turn {
+        .map(|(((user, (_, reply)), day), seq)| Turn {
             seq,
             user,
+            day: counted(day),
             reply: reply.as_deref().map(|text| PastReply { text, tokens: TokenBytes::default() }),
             cost: user.content().len() + reply_bytes(reply) + 6,
         })
@@ -107,6 +111,11 @@ fn decode(tokens: &[Token]) -> Vec<(i32, String)> {
             (part[1].0, String::from_utf8(bytes).unwrap())
         })
         .collect()
+}
+
+/// The day of the turn at `at` when there are `a_day` of them each day; 0 for turns without one.
+fn day_of(at: usize, a_day: usize) -> String {
+    at.checked_div(a_day).map_or_else(String::new, |day| std::format!("[day {day}]\n"))
 }
 
 fn reply_bytes(reply: &Option<String>) -> usize {
@@ -159,8 +168,9 @@ fn the_newest_turn_stays_whenever_it_fits() {
 #[test]
 fn underestimated_costs_still_drop_in_bulk() {
     let user = Shown::whole("uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
-    let history: Vec<_> =
-        (1..=14).map(|seq| Turn { seq, user: &user, reply: None, cost: 97 }).collect();
+    let history: Vec<_> = (1..=14)
+        .map(|seq| Turn { seq, user: &user, day: counted(""), reply: None, cost: 97 })
+        .collect();
     let budget = Budget::for_window(2_048).unwrap();
     let message = Shown::whole("hello");
     let input = Input { keep_from: Some(1), ..input("s", &history, &message) };
@@ -184,11 +194,38 @@ fn a_full_window_drops_in_bulk_and_then_stays() {
     }
 }
 
+/// Where a conversation doesn't say its days, "on Sunday" is any Sunday.
+#[test]
+fn each_day_is_named_once_and_so_is_that_of_the_oldest_turn_shown() {
+    let user = Shown::whole("u").by("Ada");
+    let reply = Some(PastReply { text: "r", tokens: TokenBytes::default() });
+    let days = ["[Sun]\n", "[Sun]\n", "", "[Mon]\n", "[Mon]\n"].map(counted);
+    let turns = [1, 2, 3, 4, 5].map(|seq| Turn {
+        seq,
+        user: &user,
+        day: days[seq as usize - 1],
+        reply,
+        cost: 9,
+    });
+    let said = |history: &[Turn<'_>]| {
+        let asked = Shown::whole("q");
+        let all =
+            messages(&input("", history, &asked), history).map(|m| m.content.parts().collect());
+        let all: Vec<String> = all.collect();
+        all.chunks(2).map(|pair| pair[0].clone()).collect::<Vec<_>>()
+    };
+    let (sunday, monday) = ("[Sun]\nAda: u", "[Mon]\nAda: u");
+    assert_eq!(said(&turns), [sunday, "Ada: u", "Ada: u", monday, "Ada: u", "q"]);
+    assert_eq!(said(&turns[1..]), [sunday, "Ada: u", monday, "Ada: u", "q"]);
+    assert_eq!(said(&turns[4..]), [monday, "q"]);
+}
+
 #[test]
 fn wrong_costs_only_cost_time() {
     let user = Shown::whole("uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
-    let history: Vec<_> =
-        (1..=200).map(|seq| Turn { seq, user: &user, reply: None, cost: 0 }).collect();
+    let history: Vec<_> = (1..=200)
+        .map(|seq| Turn { seq, user: &user, day: counted(""), reply: None, cost: 0 })
+        .collect();
     let budget = Budget::for_window(2_048).unwrap();
     let message = Shown::whole("hello");
     let input = input("s", &history, &message);
@@ -210,7 +247,8 @@ fn a_long_system_prompt_is_refused_not_cut() {
 fn small_buffers_are_an_error_or_a_shorter_history() {
     let budget = Budget::for_window(2_048).unwrap();
     let (user, message) = (Shown::whole("u"), Shown::whole("hello"));
-    let history = [1, 2, 3].map(|seq| Turn { seq, user: &user, reply: None, cost: 9 });
+    let history =
+        [1, 2, 3].map(|seq| Turn { seq, user: &user, day: counted(""), reply: None, cost: 9 });
     let input = input("s", &history, &message);
     for room in 0..8 {
         let mut messages = vec![Message::new(Role::User, ""); room];
@@ -250,7 +288,7 @@ fn memory_stands_before_the_words_and_history_gives_way_to_it() {
 fn a_settled_conversation_is_how_the_next_prompt_begins() {
     let user = Shown::whole("u");
     let reply = Some(PastReply { text: "r", tokens: TokenBytes::default() });
-    let history = [1, 2].map(|seq| Turn { seq, user: &user, reply, cost: 9 });
+    let history = [1, 2].map(|seq| Turn { seq, user: &user, day: counted(""), reply, cost: 9 });
     let budget = Budget::for_window(2_048).unwrap();
     let mut messages = [Message::new(Role::User, ""); 6];
     let (mut ends, mut tokens) = ([0; 6], vec![Token(0); 2_048]);
@@ -278,13 +316,15 @@ proptest! {
         volatile in ("|[a-z ]{1,40}", "|[a-z ]{1,20}", "|[a-z ]{1,150}", "|[a-z ]{1,20}"),
         message in "\\PC{0,80}|[a-z]{2000,4000}",
         keep_from in prop::option::of(0_u64..70),
+        a_day in 0_usize..5,
     ) {
         let names = [BlockName::Time, BlockName::Pinned, BlockName::Carry, BlockName::Memory];
         let texts = [&volatile.0, &volatile.1, &volatile.2, &volatile.3];
         let parts = [0, 1, 2, 3].map(|i| part(names[i], texts[i]));
         let volatile: String = texts.map(String::as_str).concat();
         let block = Volatile { text: &volatile, parts: &parts };
-        let seen = given(window, [&system, &tracked], &turns, block, &message, keep_from).unwrap();
+        let seen = given(window, [&system, &tracked], &turns, block, &message, keep_from, a_day);
+        let seen = seen.unwrap();
         let whole = system.clone() + &tracked;
         let system_shown = usize::from(!whole.is_empty());
         if system_shown == 1 {
@@ -321,22 +361,28 @@ proptest! {
         let considered = turns.len().saturating_sub(kept_from);
         if shown < considered {
             let used = seen.block(BlockName::History);
-            let (user, reply) = &turns[turns.len() - shown - 1];
-            let next = user.len() + reply_bytes(reply) + 6;
+            let at = turns.len() - shown - 1;
+            let (user, reply) = &turns[at];
+            // A mark that the turn after it has moves to it.
+            let same = shown > 0 && day_of(at, a_day) == day_of(at + 1, a_day);
+            let day = if same { 0 } else { day_of(at, a_day).len() };
+            let next = user.len() + reply_bytes(reply) + 6 + day;
             if shown == 0 {
                 prop_assert!(next > used.ceiling as usize, "{next} fits {}", used.ceiling);
             } else {
                 prop_assert!((used.tokens as usize + next) * 8 > used.ceiling as usize * 5 - 40);
             }
         }
-        for (pair, (user, reply)) in
-            history.chunks(2).zip(&turns[turns.len() - shown..])
-        {
+        let mut before = String::new();
+        for (pair, at) in history.chunks(2).zip(turns.len() - shown..) {
+            let ((user, reply), day) = (&turns[at], day_of(at, a_day));
+            let mark = if day == before { "" } else { &day };
             if user.len() <= 320 {
-                prop_assert_eq!(&pair[0].1, user);
+                prop_assert_eq!(&pair[0].1, &[mark, user].concat());
             }
             let said = reply.as_deref().filter(|text| !text.trim().is_empty());
             prop_assert_eq!(&pair[1].1, said.unwrap_or(NO_REPLY));
+            before = day;
         }
     }
 }

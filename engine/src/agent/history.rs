@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
-use garret_core::assemble::{NO_REPLY, OVERHEARD, PastReply, Turn};
+use garret_core::assemble::{self, NO_REPLY, OVERHEARD, PastReply, Turn};
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::prompt::{Content, EncodeError, PromptEncoder};
 use garret_core::shorten::{Shown, shorten};
+use garret_core::time::Confidence;
 use garret_core::token::TokenBytes;
 use garret_storage::TurnView;
+
+use crate::local_time;
 
 /// What is known of turns that were in a prompt before.
 #[derive(Debug, Default)]
@@ -46,9 +49,14 @@ impl Counts {
         limits: Limits,
     ) -> Result<Vec<Past<'a>>, EncodeError<E::Error>> {
         let mut past = Vec::with_capacity(views.len());
-        let mut room = limits.room;
+        let (mut room, mut day) = (limits.room, Day::default());
         for view in views.iter().rev() {
-            let turn = self.count(encoder, view, limits)?;
+            let text = if limits.dated { day_line(view) } else { String::new() };
+            if text != day.text {
+                let tokens = assemble::Counted::new(encoder, &text)?.tokens;
+                day = Day { text, tokens };
+            }
+            let turn = Past { day: day.clone(), ..self.count(encoder, view, limits)? };
             let cost = turn.cost;
             past.push(turn);
             if cost > room {
@@ -98,7 +106,8 @@ impl Counts {
             reply: view.reply.map(|_| reply),
         };
         self.known.insert(view.seq, counted);
-        Ok(Past { view, shown, kept, cost: user.saturating_add(reply) + SCAFFOLD })
+        let day = Day::default();
+        Ok(Past { view, shown, day, kept, cost: user.saturating_add(reply) + SCAFFOLD })
     }
 }
 
@@ -109,6 +118,8 @@ pub(super) struct Limits {
     pub(super) message: usize,
     /// Most tokens of a prompt.
     pub(super) room: usize,
+    /// Whether it says on which days it was said.
+    pub(super) dated: bool,
     /// The loaded model's.
     pub(super) fingerprint: [u8; 32],
 }
@@ -118,6 +129,7 @@ pub(super) struct Limits {
 pub(super) struct Past<'a> {
     view: &'a TurnView<'a>,
     shown: Shown<'a>,
+    day: Day,
     kept: TokenBytes<'a>,
     cost: usize,
 }
@@ -128,8 +140,23 @@ impl<'a> Past<'a> {
         let said = self.view.reply.as_ref().filter(|reply| !reply.text.trim().is_empty());
         let said = said.map(|reply| PastReply { text: reply.text, tokens: self.kept });
         let reply = Some(said.unwrap_or(none));
-        Turn { seq: self.view.seq, user: &self.shown, reply, cost: self.cost }
+        let day = assemble::Counted { text: &self.day.text, tokens: self.day.tokens };
+        Turn { seq: self.view.seq, user: &self.shown, day, reply, cost: self.cost }
     }
+}
+
+/// A line with a day; empty when it isn't known.
+#[derive(Clone, Debug, Default)]
+struct Day {
+    text: String,
+    tokens: u32,
+}
+
+/// The day of a turn where the user is; empty when its clock wasn't set.
+fn day_line(view: &TurnView<'_>) -> String {
+    let known = view.clock != Confidence::Wrong;
+    let day = local_time::format(view.accepted_ms, "[%A %-d %B %Y]\n").filter(|_| known);
+    day.unwrap_or_default()
 }
 
 /// What stands for the reply of a turn that has none.

@@ -18,7 +18,7 @@ use super::turn::TurnError;
 use super::volatile::Volatile;
 use super::{Agent, LastReceipt};
 use crate::rerank::Reranking;
-use crate::trace::{Cut, Frames, Shape, System, Trace};
+use crate::trace::{Cut, Dated, Frames, Shape, System, Trace};
 
 /// A prompt in a buffer of tokens.
 pub(super) struct Prompt {
@@ -178,6 +178,7 @@ where
         Limits {
             message: self.budget.message_text() as usize,
             room: self.budget.prompt_limit() as usize,
+            dated: self.options.show_time,
             fingerprint: self.parts.model.facts().fingerprint,
         }
     }
@@ -253,10 +254,17 @@ fn shape<E: PromptEncoder>(
     Shape {
         instructions: input.system.text.len(),
         volatile: volatile.bytes(),
+        days: dated(history),
         cuts: history.iter().filter_map(|turn| cut(turn.seq, turn.user)).chain(newest).collect(),
         frames: Frames::of(&spelled, &ends, &texts),
         ..Shape::default()
     }
+}
+
+/// Before which turns of a history a day stands.
+fn dated(history: &[assemble::Turn<'_>]) -> Vec<Dated> {
+    let marks = history.iter().zip(assemble::marks(history)).filter(|(_, day)| !day.is_empty());
+    marks.map(|(turn, day)| Dated { turn: turn.seq, day: day.to_owned() }).collect()
 }
 
 /// The text of a run, and where in it each of its tokens begins, and the last one ends.

@@ -43,7 +43,10 @@ pub const KEYS: &[Key] = &[
         name: "compact_at",
         help: "percent of a full prompt from which on older turns are summed up; 0 never",
     },
-    Key { name: "show_time", help: "tell the model the time with every message: true or false" },
+    Key {
+        name: "show_time",
+        help: "tell the model the time, and the days of earlier messages: true or false",
+    },
     Key {
         name: "companions",
         help: "off (compaction only), cold_start (when there is reason to) or turbo (every turn)",

@@ -63,7 +63,7 @@ impl Prompt {
         let Some((newest, history)) = views.split_last() else {
             return Self { exact: false, segments: Vec::new() };
         };
-        sources.extend(history.iter().flat_map(|view| turn(view, &shape.cuts)));
+        sources.extend(history.iter().flat_map(|view| turn(view, shape)));
         sources.push(message(newest, trace, shape, receipt));
         let stretches = trace.shape.as_ref().and_then(|shape| shape.frames.stretches(&sources));
         let exact = system.is_some() && stretches.is_some();
@@ -87,12 +87,14 @@ fn instructions(text: &str, trace: &Trace) -> Source {
 }
 
 /// The two messages of an earlier turn.
-fn turn(view: &TurnView<'_>, cuts: &[Cut]) -> [Source; 2] {
-    let source = |by, text: String| {
-        let label = Label { block: "history".into(), by, turn: Some(view.seq), bytes: text.len() };
-        Source { text, parts: vec![label] }
-    };
-    let user = source("user", shown(view, cuts));
+fn turn(view: &TurnView<'_>, shape: &Shape) -> [Source; 2] {
+    let label = |by, bytes| Label { block: "history".into(), by, turn: Some(view.seq), bytes };
+    let source = |by, text: String| Source { parts: vec![label(by, text.len())], text };
+    let day = shape.days.iter().find(|dated| dated.turn == view.seq);
+    let day = day.map(|dated| dated.day.as_str()).unwrap_or_default();
+    let said = shown(view, &shape.cuts);
+    let parts = vec![label(GARRET, day.len()), label("user", said.len())];
+    let user = Source { text: [day, &said].concat(), parts };
     let reply = view.reply.as_ref().filter(|reply| !reply.text.trim().is_empty());
     let reply = match reply {
         Some(reply) => source("assistant", reply.text.to_owned()),

@@ -30,7 +30,8 @@ fn try_assembly() -> Option<bool> {
     let message = shorten(&mut encoder, LONG, limit).ok()?;
     let user = Shown::whole("What do bees do in winter, and how can I help them through it?");
     let reply = PastReply { text: "They cluster.", tokens: TokenBytes::default() };
-    let turn = |seq| Turn { seq, user: &user, reply: Some(reply), cost: 90 };
+    let day = Counted::new(&mut encoder, "[Sunday 3 May 2026]\n").ok()?;
+    let turn = |seq| Turn { seq, user: &user, day, reply: Some(reply), cost: 90 };
     let history: [Turn<'_>; TURNS] =
         core::array::from_fn(|i| turn(u64::try_from(i).map_or(0, |i| i + 1)));
     let known = Counted::new(&mut encoder, "[You know this: bees sleep.]").ok()?;
