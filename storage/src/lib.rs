@@ -110,6 +110,7 @@ mod read;
 mod record;
 mod rewrite;
 pub mod search;
+mod since;
 mod snapshot;
 mod stats;
 mod store;
@@ -134,11 +135,12 @@ pub use import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
 pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
 pub use part::Part;
 pub use rewrite::Compacted;
+pub use since::Since;
 pub use snapshot::{SnapshotKind, Ticket, Unusable};
 pub use stats::{FactStats, Stats};
 pub use store::{MAX_BYTES, Store};
 pub use summaries::{
-    MAX_STATE_BYTES, NewSummary, Since, StateKind, Summary, SummaryError, SummaryId,
+    MAX_STATE_BYTES, NewSummary, StateKind, Summary, SummaryError, SummaryId,
     SummaryIdError, SummaryMethod,
 };
 pub use verify::{Checked, Problem, Report};

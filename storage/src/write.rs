@@ -8,6 +8,7 @@ use crate::error::{Fault, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::{Op, Reply};
 use crate::read::find;
+use crate::snapshot::Ticket;
 use crate::store::{MAX_BYTES, Store};
 use crate::vectors::UnitKey;
 use crate::view::NewReply;
@@ -43,6 +44,16 @@ impl Store {
         seq: TurnSeq,
         reply: NewReply<'_>,
     ) -> Result<(), WriteError> {
+        self.reply_since(None, session, seq, reply)
+    }
+
+    pub(crate) fn reply_since(
+        &self,
+        ticket: Option<Ticket>,
+        session: &SessionId,
+        seq: TurnSeq,
+        reply: NewReply<'_>,
+    ) -> Result<(), WriteError> {
         check_size("the reply", reply.text.len())?;
         check_size("the list of the reply's token ids", reply.tokens.len().saturating_mul(4))?;
         check_size("the receipt", reply.receipt.len())?;
@@ -62,9 +73,14 @@ impl Store {
             [] => Op::Reply(bare),
             trace => Op::TracedReply { reply: bare, trace },
         };
-        self.writing(|open| match open.perform(&op)? {
-            Ok(Outcome::Replied { .. }) => Ok(Ok(())),
-            other => unexpected(other),
+        self.writing(|open| {
+            if !self.is_current(ticket) {
+                return Ok(Err(WriteError::Outdated));
+            }
+            match open.perform(&op)? {
+                Ok(Outcome::Replied { .. }) => Ok(Ok(())),
+                other => unexpected(other),
+            }
         })
     }
 

@@ -62,6 +62,7 @@ where
         let unread = self.unread(session)?;
         let (mut kept, mut newest) = (Vec::new(), None);
         for heard in &unread {
+            let before = kept.len();
             for statement in &heard.seen.statements {
                 let told = Told {
                     session,
@@ -72,10 +73,16 @@ where
                     hedged: heard.seen.hedge > 0.0,
                 };
                 let (object, sure) = self.value(&told, &mut found).await;
-                if self.parts.store.ticket() != ticket {
-                    return Err(WriteError::Outdated.into());
+                match told.keep(self.parts.store.since(ticket), &object, sure) {
+                    Ok(done) => kept.push(done),
+                    Err(error) => {
+                        // What was kept of it may be what was forgotten: it isn't read again.
+                        if is_outdated(&error) && kept.len() > before {
+                            self.mind(session, heard.turn)?.extracted_to(heard.turn);
+                        }
+                        return Err(error);
+                    }
                 }
-                kept.push(told.keep(&self.parts.store, &object, sure)?);
             }
             newest = Some(heard.turn);
             self.mind(session, heard.turn)?.extracted_to(heard.turn);
@@ -205,8 +212,8 @@ where
     }
 
     async fn try_infer(&mut self, session: &SessionId) -> Result<bool, KeepError> {
-        self.confirm(session)?;
         let ticket = self.parts.store.ticket();
+        self.confirm(session, ticket)?;
         let Some((turn, said)) = self.recent(session)? else { return Ok(false) };
         let may_ask = self.breakers.inferrer.allows(self.now_ms());
         if !may_ask || !std::mem::take(&mut self.mind(session, turn)?.due.infer) {
@@ -253,8 +260,7 @@ where
         let store = std::sync::Arc::clone(&self.parts.store);
         let mut carry = self.carry(session)?;
         carry.waiting = Thought::new(turn, inference);
-        let bytes = carry.to_bytes().unwrap_or_default();
-        store.since(ticket).set_state(session, StateKind::Carry, &bytes)?;
+        self.set_carry(session, &carry, ticket)?;
         let percent = inference.likeliest().map_or(0, |guess| guess.percent);
         let mind = self.mind(session, turn)?;
         let learned = Learned { confidence: f32::from(percent) / 100.0, ..Learned::default() };
@@ -263,7 +269,7 @@ where
     }
 
     /// Stores what the newest message confirms of what was inferred, as an inference.
-    fn confirm(&mut self, session: &SessionId) -> Result<(), KeepError> {
+    fn confirm(&mut self, session: &SessionId, ticket: Ticket) -> Result<(), KeepError> {
         let mut carry = self.carry(session)?;
         let Some(consumed) = carry.consumed.clone() else { return Ok(()) };
         let Some((turn, said)) = self.recent(session)? else { return Ok(()) };
@@ -278,11 +284,12 @@ where
                 confidence: Some(CONFIRMED),
                 ..NewFact::default()
             };
-            self.parts.store.add_fact(&fact, self.parts.clock.wall())?;
+            let at = self.parts.clock.wall();
+            self.parts.store.since(ticket).add_fact(&fact, at)?;
         }
         if note.is_some() || turn > consumed.by {
             carry.consumed = None;
-            self.set_carry(session, &carry)?;
+            self.set_carry(session, &carry, ticket)?;
         }
         Ok(())
     }
@@ -295,6 +302,7 @@ where
         turn: TurnSeq,
         text: &str,
     ) -> Option<Thought> {
+        let ticket = self.parts.store.ticket();
         let mut carry = self.carry(session).ok()?;
         carry.waiting.as_ref()?;
         let similar = |thought: &str, message: &str| {
@@ -303,7 +311,7 @@ where
         };
         let thought = carry.consume(turn, text, similar);
         // Shown without being consumed, it might be shown again.
-        let consumed = self.set_carry(session, &carry);
+        let consumed = self.set_carry(session, &carry, ticket);
         let consumed =
             consumed.inspect_err(|error| tracing::warn!(%error, "an inference isn't shown"));
         consumed.ok()?;
@@ -315,9 +323,14 @@ where
         Ok(bytes.map(|bytes| Carry::from_bytes(&bytes)).unwrap_or_default())
     }
 
-    fn set_carry(&self, session: &SessionId, carry: &Carry) -> Result<(), KeepError> {
+    fn set_carry(
+        &self,
+        session: &SessionId,
+        carry: &Carry,
+        ticket: Ticket,
+    ) -> Result<(), KeepError> {
         let bytes = carry.to_bytes().unwrap_or_default();
-        Ok(self.parts.store.set_state(session, StateKind::Carry, &bytes)?)
+        Ok(self.parts.store.since(ticket).set_state(session, StateKind::Carry, &bytes)?)
     }
 
     /// The newest turn and what the user said in the last few, the newest last. `None` when nothing

@@ -249,21 +249,28 @@ where
             companions: decision.into(),
             ..StoredReceipt::new(&draft.receipt, &draft.memory)
         };
-        let receipt = receipt.with_rounds(&draft.rounds, draft.companions);
-        let receipt = receipt.to_bytes().unwrap_or_default();
-        // It may quote what was forgotten meanwhile.
-        let still = self.parts.store.ticket() == seen.ticket;
-        let trace = seen.trace.to_bytes().ok().filter(|_| still).unwrap_or_default();
+        let whole = receipt.clone().with_rounds(&draft.rounds, draft.companions);
+        let whole = whole.to_bytes().unwrap_or_default();
+        let trace = seen.trace.to_bytes().unwrap_or_default();
         let reply = NewReply {
             text: &draft.text,
             tokens: draft.tokens(),
             model_fingerprint: &self.parts.model.facts().fingerprint,
             finish,
             at: self.parts.clock.wall(),
-            receipt: &receipt,
+            receipt: &whole,
             trace: &trace,
         };
-        let kept = self.parts.store.reply(session, turn, reply);
+        let store = &self.parts.store;
+        let kept = match store.since(seen.ticket).reply(session, turn, reply) {
+            // What the model saw, and what it asked tools for, may quote what was forgotten meanwhile.
+            Err(WriteError::Outdated) => {
+                let receipt = receipt.with_rounds(&[], draft.companions);
+                let receipt = receipt.to_bytes().unwrap_or_default();
+                store.reply(session, turn, NewReply { receipt: &receipt, trace: &[], ..reply })
+            }
+            kept => kept,
+        };
         kept.map_err(|source| TurnError::ReplyNotStored { turn, source })
     }
 }

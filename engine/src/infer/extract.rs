@@ -10,7 +10,8 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
 use garret_storage::facts::is_multi_valued;
 use garret_storage::{
-    Fact, FactFilter, FactId, FactSource, NewFact, Origin, Outcome, ReadError, Store, WriteError,
+    Fact, FactFilter, FactId, FactSource, NewFact, Origin, Outcome, ReadError, Since, Store,
+    WriteError,
 };
 
 use super::ground::is_grounded;
@@ -64,12 +65,13 @@ impl Told<'_> {
         self.message.get(self.statement.quote_at.clone()).unwrap_or_default()
     }
 
-    /// Keeps the statement with this value, which `sure` says is copied right.
+    /// Keeps the statement with this value, which `sure` says is copied right, unless something was
+    /// forgotten since the message was read.
     ///
     /// # Errors
     /// [`KeepError`].
-    pub fn keep(&self, store: &Store, object: &str, sure: bool) -> Result<Kept, KeepError> {
-        let statement = self.statement;
+    pub fn keep(&self, since: Since<'_>, object: &str, sure: bool) -> Result<Kept, KeepError> {
+        let (statement, store) = (self.statement, since.store());
         let known = latest(store, &statement.subject)?;
         let same = |fact: &&Fact| {
             let value = fact.object.as_deref().unwrap_or(&fact.text);
@@ -88,7 +90,7 @@ impl Told<'_> {
         if let Some(fact) = said {
             return self.known(store, fact);
         }
-        let added = store.add_fact(&self.fact(object, sure), self.accepted)?;
+        let added = since.add_fact(&self.fact(object, sure), self.accepted)?;
         match store.fact(added.id)?.filter(|_| added.outcome == Outcome::Restated) {
             Some(fact) => self.known(store, &fact),
             None => Ok(Kept::New(added.id)),

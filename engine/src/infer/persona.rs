@@ -15,8 +15,9 @@ pub const MOST_WORDS: usize = 200;
 /// Writes the record anew if what is known of the user changed; the new one.
 ///
 /// # Errors
-/// [`KeepError`].
+/// [`KeepError`], also where something is forgotten meanwhile.
 pub fn refresh(store: &Store, at: WallTime) -> Result<Option<FactId>, KeepError> {
+    let since = store.since(store.ticket());
     let facts = latest(store, USER)?;
     let old = facts.iter().find(|fact| fact.predicate == PERSONA);
     let (text, from) = compose(&facts);
@@ -33,8 +34,8 @@ pub fn refresh(store: &Store, at: WallTime) -> Result<Option<FactId>, KeepError>
         ..NewFact::default()
     };
     let added = match old {
-        Some(old) => store.supersede(old.id, &new, at)?,
-        None => store.add_fact(&new, at)?,
+        Some(old) => since.supersede(old.id, &new, at)?,
+        None => since.add_fact(&new, at)?,
     };
     Ok(Some(added.id))
 }

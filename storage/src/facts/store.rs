@@ -15,6 +15,7 @@ use crate::error::{Fault, ReadError, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::record::{SessionRecord, damaged};
+use crate::snapshot::Ticket;
 use crate::store::Store;
 use crate::table::SESSIONS;
 use crate::write::unexpected;
@@ -31,8 +32,17 @@ impl Store {
     /// origin that isn't there, and others; nothing of the fact is stored then, save as that type
     /// says.
     pub fn add_fact(&self, fact: &NewFact<'_>, at: WallTime) -> Result<Added, WriteError> {
+        self.add_fact_since(None, fact, at)
+    }
+
+    pub(crate) fn add_fact_since(
+        &self,
+        ticket: Option<Ticket>,
+        fact: &NewFact<'_>,
+        at: WallTime,
+    ) -> Result<Added, WriteError> {
         let drafts = vec![Draft::new(fact, at)?];
-        self.change(FactOp::Add(drafts))?.one()
+        self.change_since(ticket, FactOp::Add(drafts))?.one()
     }
 
     /// Stores facts told at `at`, one after another, all or none.
@@ -60,8 +70,18 @@ impl Store {
         fact: &NewFact<'_>,
         at: WallTime,
     ) -> Result<Added, WriteError> {
+        self.supersede_since(None, old, fact, at)
+    }
+
+    pub(crate) fn supersede_since(
+        &self,
+        ticket: Option<Ticket>,
+        old: FactId,
+        fact: &NewFact<'_>,
+        at: WallTime,
+    ) -> Result<Added, WriteError> {
         let new = Draft::new(fact, at)?;
-        self.change(FactOp::Supersede { old: old.0, new })?.one()
+        self.change_since(ticket, FactOp::Supersede { old: old.0, new })?.one()
     }
 
     /// Ends a fact at a moment, in milliseconds since 1970, without another in its place. One that
@@ -262,10 +282,19 @@ impl Store {
     }
 
     fn change(&self, op: FactOp<'_>) -> Result<Effect, WriteError> {
+        self.change_since(None, op)
+    }
+
+    fn change_since(&self, ticket: Option<Ticket>, op: FactOp<'_>) -> Result<Effect, WriteError> {
         let op = Op::Facts(op);
-        self.writing(|open| match open.perform(&op)? {
-            Ok(Outcome::Facts(effect)) => Ok(Ok(effect)),
-            other => unexpected(other),
+        self.writing(|open| {
+            if !self.is_current(ticket) {
+                return Ok(Err(WriteError::Outdated));
+            }
+            match open.perform(&op)? {
+                Ok(Outcome::Facts(effect)) => Ok(Ok(effect)),
+                other => unexpected(other),
+            }
         })
     }
 }

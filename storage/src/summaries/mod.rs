@@ -54,7 +54,7 @@ mod write;
 pub use error::SummaryError;
 pub use id::{SummaryId, SummaryIdError};
 pub(crate) use op::{Compaction, Draft};
-pub use store::{MAX_STATE_BYTES, Since};
+pub use store::MAX_STATE_BYTES;
 pub use view::{NewSummary, StateKind, Summary, SummaryMethod};
 pub(crate) use write::{
     Said, Stop, Tables, Writer, apply, frontier, put_trace, remove_session, set_state,

@@ -40,13 +40,7 @@ impl Store {
         self.compact_since(None, session, summaries, context, at)
     }
 
-    /// Writes that are refused with [`WriteError::Outdated`] once anything was deleted or forgotten
-    /// after `ticket` was taken: for what takes long to be made of what was said.
-    pub const fn since(&self, ticket: Ticket) -> Since<'_> {
-        Since { store: self, ticket }
-    }
-
-    fn compact_since(
+    pub(crate) fn compact_since(
         &self,
         ticket: Option<Ticket>,
         session: &SessionId,
@@ -76,12 +70,6 @@ impl Store {
                 other => unexpected(other),
             }
         })
-    }
-
-    /// Whether nothing was deleted or forgotten since `ticket` was taken; true without one. Holds for
-    /// as long as the store is being written to.
-    fn is_current(&self, ticket: Option<Ticket>) -> bool {
-        ticket.is_none_or(|ticket| ticket == self.ticket())
     }
 
     /// All summaries of a session, by their first turn, then by depth. None where there is no such
@@ -154,7 +142,7 @@ impl Store {
         self.set_state_since(None, session, kind, bytes)
     }
 
-    fn set_state_since(
+    pub(crate) fn set_state_since(
         &self,
         ticket: Option<Ticket>,
         session: &SessionId,
@@ -190,42 +178,6 @@ impl Store {
             };
             Ok(Ok(read(&open.database.begin_read()?, record.number)?))
         })
-    }
-}
-
-/// See [`Store::since`].
-#[derive(Clone, Copy, Debug)]
-pub struct Since<'s> {
-    store: &'s Store,
-    ticket: Ticket,
-}
-
-impl Since<'_> {
-    /// As [`Store::compact_session`].
-    ///
-    /// # Errors
-    /// [`WriteError::Outdated`] and as there.
-    pub fn compact_session(
-        &self,
-        session: &SessionId,
-        summaries: &[NewSummary<'_>],
-        context: Option<&[u8]>,
-        at: WallTime,
-    ) -> Result<Vec<SummaryId>, WriteError> {
-        self.store.compact_since(Some(self.ticket), session, summaries, context, at)
-    }
-
-    /// As [`Store::set_state`].
-    ///
-    /// # Errors
-    /// [`WriteError::Outdated`] and as there.
-    pub fn set_state(
-        &self,
-        session: &SessionId,
-        kind: StateKind,
-        bytes: &[u8],
-    ) -> Result<(), WriteError> {
-        self.store.set_state_since(Some(self.ticket), session, kind, bytes)
     }
 }
 

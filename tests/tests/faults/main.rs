@@ -13,5 +13,6 @@ mod changed;
 mod forgotten;
 mod full;
 mod hurried;
+mod overtaken;
 mod power;
 mod talk;
