@@ -19,6 +19,9 @@
 //! `cargo run --release -p garret-bench -- search --peers` prints how fast memory is found and kept,
 //! beside what people use today.
 //! Results and how they were obtained are in `bench/README.md`.
+//!
+//! The exit status is 0 when everything was measured and every target met, 3 when a target was missed,
+//! 1 when something couldn't be measured, 2 for arguments that make no sense.
 
 mod answers;
 mod companions;
@@ -102,9 +105,13 @@ fn main() -> ExitCode {
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<report::Missed>() => ExitCode::from(MISSED),
         Err(error) => {
             eprintln!("garret-bench: {error}");
             ExitCode::FAILURE
         }
     }
 }
+
+/// Exit status of a measurement that missed a target.
+const MISSED: u8 = 3;

@@ -50,8 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         let rounds: Vec<_> = rounds.into_iter().flatten().collect();
         print(&mut report, what, bench.batch, &rounds);
     }
-    report.finish();
-    Ok(())
+    Ok(report.finish()?)
 }
 
 /// What the companion does when the message comes.

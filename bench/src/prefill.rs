@@ -23,7 +23,7 @@ use garret_llm::Model;
 use garret_llm::encoder::Encoder;
 
 use crate::record::{Call, Recorder};
-use crate::report::{Report, Target, Unit};
+use crate::report::{Missed, Report, Target, Unit};
 use crate::statistics::{median, percentile};
 use crate::{answers, conditions, talk};
 use short::Short;
@@ -62,8 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     for turn in 1..=options.turns {
         bench.turn(turn)?;
     }
-    bench.report(options);
-    Ok(())
+    Ok(bench.report(options)?)
 }
 
 struct Bench {
@@ -178,7 +177,7 @@ impl Bench {
         }
     }
 
-    fn report(&self, options: &Options) {
+    fn report(&self, options: &Options) -> Result<(), Missed> {
         let mut report = Report::default();
         let by = if options.scripted_companions { "by rule" } else { "by the model" };
         report.heading(&format!(
@@ -210,7 +209,7 @@ impl Bench {
             report.against(all, name, server.prefilled as f64, target);
         }
         report.against(all, "without a cache", self.resent as f64, None);
-        report.finish();
+        report.finish()
     }
 }
 

@@ -9,6 +9,19 @@ pub(crate) struct Report {
     missed: Vec<String>,
 }
 
+/// So many targets were missed in a measurement that was made to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Missed(pub(crate) usize);
+
+impl Display for Missed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let targets = if self.0 == 1 { "target" } else { "targets" };
+        write!(f, "{} {targets} missed", self.0)
+    }
+}
+
+impl std::error::Error for Missed {}
+
 /// What a number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
@@ -78,10 +91,17 @@ impl Report {
     }
 
     /// Says how many targets were met and names those that weren't.
-    pub(crate) fn finish(&self) {
+    ///
+    /// # Errors
+    /// [`Missed`], when some weren't.
+    pub(crate) fn finish(&self) -> Result<(), Missed> {
         println!("\n{} targets met, {} missed", self.met, self.missed.len());
         for missed in &self.missed {
             println!("  missed: {missed}");
+        }
+        match self.missed.len() {
+            0 => Ok(()),
+            count => Err(Missed(count)),
         }
     }
 
@@ -161,6 +181,8 @@ mod tests {
         report.against(time, "a peer", 9_000.0, Some(Target::AtLeast(3.0)));
         report.figure("a rate", f64::NAN, Unit::Rate, Some(Target::AtLeast(1.0)));
         assert_eq!(report.met, 1);
+        assert_eq!(report.finish(), Err(Missed(2)));
+        assert_eq!(Report::default().finish(), Ok(()));
         assert_eq!(
             report.missed,
             [

@@ -21,7 +21,7 @@ use garret_llm::encoder::Encoder;
 use garret_llm::{LlamaChat, Model};
 use garret_storage::{NewReply, Store, StoredFinish};
 
-use crate::report::{Report, Target, Unit};
+use crate::report::{Missed, Report, Target, Unit};
 use crate::{conditions, talk};
 
 /// What to measure.
@@ -52,8 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     copy(&kept, &without)?;
     let read = go_on(&configuration(options, &without)?, &session, false)?;
     let resumed = go_on(&configuration(options, &with)?, &session, true)?;
-    print(snapshot_bytes, &read, &resumed);
-    Ok(())
+    Ok(print(snapshot_bytes, &read, &resumed)?)
 }
 
 fn configuration(options: &Options, data: &Path) -> Result<Config, Box<dyn Error>> {
@@ -175,7 +174,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn print(bytes: usize, read: &Restart, resumed: &Restart) {
+fn print(bytes: usize, read: &Restart, resumed: &Restart) -> Result<(), Missed> {
     let mut report = Report::default();
     report.heading(&format!("resume: a prompt of {} tokens after a restart", resumed.prompt));
     let time = |restart: &Restart| (restart.resume + restart.first) * 1e6;
@@ -190,7 +189,7 @@ fn print(bytes: usize, read: &Restart, resumed: &Restart) {
     let figure =
         report.figure("loading the model, beside that", resumed.load * 1e6, Unit::Time, None);
     report.against(figure, "without the snapshot", read.load * 1e6, None);
-    report.finish();
+    report.finish()
 }
 
 /// Most tokens of a reply.

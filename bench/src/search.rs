@@ -69,6 +69,5 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
             Part::Durability => durability::run(options, &peers, &mut report)?,
         }
     }
-    report.finish();
-    Ok(())
+    Ok(report.finish()?)
 }

@@ -67,8 +67,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     let mut report = Report::default();
     bench.report(&rows, &mut report)?;
-    report.finish();
-    Ok(())
+    Ok(report.finish()?)
 }
 
 struct Bench {
@@ -180,6 +179,9 @@ impl Bench {
     }
 
     fn report_prompts(&self, rows: &[Row], report: &mut Report) {
+        if rows.len() < COMPARABLE {
+            return;
+        }
         let late = rows.get(WARM..).unwrap_or_default();
         let tokens: Vec<_> = late.iter().map(|row| f64::from(row.prompt)).collect();
         let limit = f64::from(self.agent.budget().prompt_limit());
@@ -210,8 +212,22 @@ fn report_times(rows: &[Row], report: &mut Report) {
     report.figure("the same, p95", percentile(&cpu, 0.95) * 1e3, Unit::Time, None);
     let wall = median(&of(rows, |row| row.wall_ms));
     report.figure("the same on the clock, median", wall * 1e3, Unit::Time, None);
+    let idle = of(rows, |row| row.idle_ms);
+    report.figure(
+        "idle work after a turn, processor, median",
+        median(&idle) * 1e3,
+        Unit::Time,
+        None,
+    );
+    let resident = rows.last().map_or(f64::NAN, |row| row.resident);
+    report.figure("in memory at the end (RssAnon)", resident, Unit::Bytes, None);
+    if rows.len() < COMPARABLE {
+        return report.note(&format!(
+            "what grows isn't told: that takes {COMPARABLE} turns, the last 100 beside 100 to 200"
+        ));
+    }
     let early = rows.get(100..200).unwrap_or_default();
-    let last = &rows[rows.len().saturating_sub(100)..];
+    let last = rows.get(rows.len().saturating_sub(100)..).unwrap_or_default();
     let ratio = |pick: fn(&Row) -> f64| median(&of(last, pick)) / median(&of(early, pick));
     let target = Some(Target::AtMost(1.5));
     report.figure(
@@ -220,21 +236,12 @@ fn report_times(rows: &[Row], report: &mut Report) {
         Unit::Ratio,
         target,
     );
-    let idle = of(rows, |row| row.idle_ms);
-    report.figure(
-        "idle work after a turn, processor, median",
-        median(&idle) * 1e3,
-        Unit::Time,
-        None,
-    );
     report.figure(
         "the same, last 100 turns / 100 to 200",
         ratio(|row| row.idle_ms),
         Unit::Ratio,
         None,
     );
-    let resident = last.last().map_or(f64::NAN, |row| row.resident);
-    report.figure("in memory at the end (RssAnon)", resident, Unit::Bytes, None);
     let target = Some(Target::AtMost(1.1));
     let growth = ratio(|row| row.resident);
     report.figure("in memory, last 100 turns / 100 to 200", growth, Unit::Ratio, target);
@@ -254,7 +261,39 @@ fn print_rows(turn: u64, rows: &[Row], summaries: u32) {
     );
 }
 
+/// Turns from which on the last hundred are others than those they are compared with, which begin
+/// after the first hundred: fewer tell nothing of growth.
+const COMPARABLE: usize = 300;
 /// Turns before prompts are as long as they get.
 const WARM: usize = 199;
 /// Minutes from one turn to the next.
 const MINUTES_A_TURN: u64 = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Turns each of which costs as much as all before it together.
+    fn rows(count: usize) -> Vec<Row> {
+        let row = |number: usize| Row {
+            prompt: 100,
+            from: 1,
+            gap: false,
+            turn_ms: number as f64 / 1e3,
+            wall_ms: 1.0,
+            idle_ms: 1.0,
+            resident: number as f64,
+        };
+        (0..count).map(row).collect()
+    }
+
+    #[test]
+    fn growth_is_told_of_as_many_turns_as_tell_of_it() {
+        for (turns, missed) in [(120, 0), (299, 0), (300, 2), (900, 2)] {
+            let mut report = Report::default();
+            report_times(&rows(turns), &mut report);
+            let named = report.finish().err().map_or(0, |missed| missed.0);
+            assert_eq!(named, missed, "{turns} turns");
+        }
+    }
+}
