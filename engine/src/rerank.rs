@@ -19,13 +19,14 @@
 //!
 //! No trained reranker has been measured with it: the weight of both orders, and how many hits are
 //! worth reading, are the usual ones of reciprocal rank fusion. A reranker reads the part of a message
-//! that a hit shows, without what was said before it.
+//! that a hit shows, without what was said before it; of a query that is longer than it takes, the
+//! beginning and the end.
 
 use std::fmt;
 
 use garret_llm::{RerankError, Reranker};
-use garret_storage::search::{Found, Hit, Search};
-use garret_storage::{ReadError, Store};
+use garret_storage::search::{FACTS, Found, Hit, INFERRED, Kind, Search};
+use garret_storage::{FactKind, ReadError, Store};
 
 /// Says how well texts answer a query.
 pub trait Rerank: Send + Sync + fmt::Debug {
@@ -33,7 +34,7 @@ pub trait Rerank: Send + Sync + fmt::Debug {
     /// query. Blocks until they are there.
     ///
     /// # Errors
-    /// When the query is too long or the model fails.
+    /// When the model fails.
     fn scores(&self, query: &str, texts: &[&str]) -> Result<Vec<f32>, RerankFailure>;
 }
 
@@ -85,8 +86,27 @@ pub fn find(
     let k = search.k.max(reranking.top);
     let mut found = store.find(&Search { k, ..*search })?;
     rerank(&mut found.hits, search.query, reranking);
-    found.hits.truncate(search.k);
+    keep_shares(&mut found.hits, search.k);
     Ok(found)
+}
+
+/// Keeps the first `k` hits, with as many facts among them as a search for so many would have: behind
+/// messages that answer, facts give way that are more than their share.
+fn keep_shares(hits: &mut Vec<Hit>, k: usize) {
+    let is_fact = |hit: &Hit| matches!(hit.kind, Kind::Fact(_));
+    let is_inferred = |hit: &Hit| hit.kind == Kind::Fact(FactKind::Derives);
+    let messages = hits.iter().filter(|hit| !is_fact(hit)).count();
+    let said = hits.iter().filter(|hit| is_fact(hit) && !is_inferred(hit)).count();
+    let left = k.saturating_sub(messages);
+    let mut facts = k.div_ceil(FACTS).max(left);
+    let mut inferred = k.div_ceil(INFERRED).max(left.saturating_sub(said));
+    hits.retain(|hit| {
+        let fits = !is_fact(hit) || (facts > 0 && (inferred > 0 || !is_inferred(hit)));
+        facts -= usize::from(fits && is_fact(hit));
+        inferred -= usize::from(fits && is_inferred(hit));
+        fits
+    });
+    hits.truncate(k);
 }
 
 /// Brings the first hits into the order that the reranker and the search give them together, and

@@ -170,14 +170,6 @@ pub enum EmbedError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RerankError {
-    /// No room would be left for what is to be ranked.
-    #[error("the query has {tokens} tokens, but the reranker takes {limit} at most: shorten it")]
-    QueryTooLong {
-        /// Length of the query.
-        tokens: usize,
-        /// Longest that is taken.
-        limit: usize,
-    },
     /// A NaN or an infinity, or nothing at all, came out.
     #[error("the reranker's weights give no numbers: check the file")]
     NotFinite,

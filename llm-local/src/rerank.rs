@@ -39,8 +39,9 @@ impl Default for RerankerOptions {
 /// rounding.
 ///
 /// Query and text stand between the special tokens that the file's vocabulary wants, as in
-/// `[CLS] query [SEP] text [SEP]` or `<s> query </s></s> text </s>`. Of a text that is too long the
-/// beginning is read; a query is never cut.
+/// `[CLS] query [SEP] text [SEP]` or `<s> query </s></s> text </s>`. A text that is too long is read in
+/// windows, at most [`Reranker::MOST_WINDOWS`] of them, and counts as its best one; of a query that is
+/// too long the beginning and the end are read, and the better answer counts.
 ///
 /// ```no_run
 /// use garret_llm::{Backend, Reranker, RerankerOptions};
@@ -103,16 +104,25 @@ impl Reranker {
     /// How well each of `texts` answers `query`, in order; more is better. Blocks until it is known.
     ///
     /// # Errors
-    /// When the query is too long, llama.cpp fails, or the weights give no numbers.
+    /// When llama.cpp fails, or the weights give no numbers.
     pub fn scores(&self, query: &str, texts: &[&str]) -> Result<Vec<f32>, RerankError> {
-        let runs = self.inner.runs(query, texts)?;
-        Ok(firsts(&self.inner.pooled.ask(runs)?))
+        let (runs, texts_of_runs) = self.inner.runs(query, texts);
+        let answers = self.inner.pooled.ask(runs)?;
+        let mut best = vec![f32::NEG_INFINITY; texts.len()];
+        for (text, answer) in texts_of_runs.into_iter().zip(&answers) {
+            let score = answer.first().copied().ok_or(RerankError::NotFinite)?;
+            best[text] = best[text].max(score);
+        }
+        Ok(best)
     }
 
-    /// Most tokens of a query: half of what query and text may have together.
+    /// Most tokens of a query that is read as a whole: half of what query and text may have together.
     pub fn max_query_tokens(&self) -> usize {
         self.inner.room() / 2
     }
+
+    /// Most windows in which one text is read, together with one part of the query.
+    pub const MOST_WINDOWS: usize = 4;
 
     /// The model behind it.
     pub fn model(&self) -> &Arc<Model> {
@@ -126,30 +136,44 @@ impl Inner {
         self.pooled.window() - self.frame.len() - self.between.len()
     }
 
-    /// Each text with the query before it.
-    fn runs(&self, query: &str, texts: &[&str]) -> Result<Vec<Vec<LlamaToken>>, RerankError> {
+    /// Each window of each text with each part of the query before it, and which text that is.
+    fn runs(&self, query: &str, texts: &[&str]) -> (Vec<Vec<LlamaToken>>, Vec<usize>) {
         let vocab = self.pooled.model().llama().vocab();
         let query = tokens(&vocab, query);
-        let limit = self.room() / 2;
-        if query.len() > limit {
-            return Err(RerankError::QueryTooLong { tokens: query.len(), limit });
+        let parts = ends(&query, self.room() / 2);
+        let (mut runs, mut of) = (Vec::new(), Vec::new());
+        for (number, text) in texts.iter().enumerate() {
+            // Beyond that many bytes none of the tokens that are read can begin: the longest word of a
+            // vocabulary is far shorter.
+            let most = self.room().saturating_mul(Reranker::MOST_WINDOWS * BYTES_OF_TOKEN);
+            let text = tokens(&vocab, &text[..text.floor_char_boundary(most)]);
+            for part in &parts {
+                for window in windows(&text, self.room() - part.len()) {
+                    let Frame { before, after } = &self.frame;
+                    runs.push([before, *part, &self.between, window, after].concat());
+                    of.push(number);
+                }
+            }
         }
-        let left = self.room() - query.len();
-        // Beyond that many bytes none of the tokens that have room can begin: the longest word of a
-        // vocabulary is far shorter.
-        let bytes = left.saturating_mul(BYTES_OF_TOKEN);
-        let run = |text: &&str| {
-            let mut text = tokens(&vocab, &text[..text.floor_char_boundary(bytes)]);
-            text.truncate(left);
-            [&self.frame.before, &query[..], &self.between, &text, &self.frame.after].concat()
-        };
-        Ok(texts.iter().map(run).collect())
+        (runs, of)
     }
 }
 
-/// The one number that comes of each pair.
-fn firsts(answers: &[Vec<f32>]) -> Vec<f32> {
-    answers.iter().filter_map(|answer| answer.first().copied()).collect()
+/// All of a query, or its first and its last `most` tokens.
+fn ends<T>(query: &[T], most: usize) -> Vec<&[T]> {
+    match query.len().checked_sub(most) {
+        None | Some(0) => vec![query],
+        Some(over) => vec![&query[..most], &query[over..]],
+    }
+}
+
+/// All of a text, or what there is of it in windows of `size` tokens, each of which begins with the
+/// last quarter of the one before.
+fn windows<T>(text: &[T], size: usize) -> Vec<&[T]> {
+    let step = (size - size / 4).max(1);
+    let behind = text.len().saturating_sub(size).div_ceil(step);
+    let starts = (0..=behind).take(Reranker::MOST_WINDOWS).map(|window| window * step);
+    starts.map(|start| &text[start..text.len().min(start + size)]).collect()
 }
 
 /// The tokens between query and text: llama.cpp's own rule for rerankers.
@@ -178,5 +202,27 @@ impl From<PoolError> for RerankError {
             PoolError::Panicked => Self::Panicked,
             PoolError::Stopped => Self::Stopped,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_in_windows_that_overlap() {
+        let text: Vec<u32> = (0..30).collect();
+        assert_eq!(windows(&text[..0], 8), [&text[..0]]);
+        assert_eq!(windows(&text[..8], 8), [&text[..8]]);
+        assert_eq!(windows(&text[..9], 8), [&text[..8], &text[6..9]]);
+        assert_eq!(windows(&text[..20], 8), [&text[..8], &text[6..14], &text[12..20]]);
+        assert_eq!(windows(&text, 8).len(), Reranker::MOST_WINDOWS, "as much as is bearable");
+    }
+
+    #[test]
+    fn a_query_is_read_whole_or_at_both_ends() {
+        let query: Vec<u32> = (0..9).collect();
+        assert_eq!(ends(&query, 9), [&query[..]]);
+        assert_eq!(ends(&query, 4), [&query[..4], &query[5..]]);
     }
 }

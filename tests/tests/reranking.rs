@@ -12,8 +12,8 @@ use garret::rerank::{Rerank, RerankFailure, Reranking, find, merge};
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::{FileMedium, RamMedium};
 use garret_llm::{Backend, LoadError, RerankError, Reranker, RerankerOptions};
-use garret_storage::Store;
 use garret_storage::search::{Found, Search};
+use garret_storage::{NewFact, Store};
 use garret_tests::cross_encoder::{CrossEncoder, Header, SPECIAL, WINDOW, WORDS};
 use garret_tests::models::{EMBEDDER, STARTER};
 use garret_tests::program::{garret, only, stderr, succeeded};
@@ -91,33 +91,52 @@ fn what_is_asked_with_a_text_does_not_matter() {
     assert_eq!(reranker.scores(QUERY, &[]).unwrap(), Vec::<f32>::new());
 }
 
-#[test]
-fn of_a_long_text_the_beginning_is_read() {
-    let (_folder, reranker, by_hand) = reranker();
-    let query = QUERY.split(' ').count();
-    let room = WINDOW - SPECIAL - query;
-    let fits: Vec<&str> = WORDS.iter().copied().cycle().take(room).collect();
-    let fits = fits.join(" ");
-    let (longer, other) = (format!("{fits} oak oak"), format!("{fits} {}", "rain ".repeat(9_000)));
-    let shorter = fits.rsplit_once(' ').unwrap().0;
-    let scores = reranker.scores(QUERY, &[&fits, &longer, &other, shorter]).unwrap();
-    assert_near(scores[0], by_hand.score(QUERY, &fits), "what just fits");
-    assert!((scores[0] - scores[1]).abs() < 1e-3 && (scores[0] - scores[2]).abs() < 1e-3);
-    assert!((scores[0] - scores[3]).abs() > 1e-3, "the last word that fits isn't read");
+/// So many words, which are as many tokens.
+fn words(count: usize) -> Vec<&'static str> {
+    WORDS.iter().copied().cycle().take(count).collect()
 }
 
 #[test]
-fn a_query_is_read_as_a_whole_or_refused() {
+fn a_long_text_counts_as_its_best_window() {
+    let (_folder, reranker, by_hand) = reranker();
+    let size = WINDOW - SPECIAL - QUERY.split(' ').count();
+    let step = size - size / 4;
+    let mut best = Vec::new();
+    let lengths = [size, size + 1, 2 * size, 3 * size + 7, 9_000];
+    for (length, first) in lengths.into_iter().flat_map(|length| [(length, 0), (length, 5)]) {
+        // One word many times, and all others behind.
+        let text = [vec![WORDS[first]; size / 2], words(length - size / 2)].concat();
+        let starts = (0..Reranker::MOST_WINDOWS).map(|window| window * step);
+        let starts = starts.take_while(|start| *start == 0 || start + size < length + step);
+        let scores: Vec<f64> = starts
+            .map(|start| &text[start..length.min(start + size)])
+            .map(|window| by_hand.score(QUERY, &window.join(" ")))
+            .collect();
+        let wanted = scores.iter().copied().fold(f64::MIN, f64::max);
+        let score = reranker.scores(QUERY, &["rain", &text.join(" "), "oak"]).unwrap()[1];
+        assert_near(score, wanted, &format!("{length} words"));
+        best.push((scores[0] - wanted).abs() > 3.0 * NEAR);
+    }
+    assert!(best.contains(&true), "the first window is always the best: choose another seed");
+}
+
+#[test]
+fn of_a_long_query_both_ends_are_read() {
     let (_folder, reranker, by_hand) = reranker();
     let most = reranker.max_query_tokens();
     assert_eq!(most, (WINDOW - SPECIAL) / 2);
-    let query = |words| WORDS.iter().copied().cycle().take(words).collect::<Vec<_>>().join(" ");
-    let longest = query(most);
-    let score = reranker.scores(&longest, &["oak"]).unwrap()[0];
-    assert_near(score, by_hand.score(&longest, "oak"), &longest);
-    let error = reranker.scores(&query(most + 1), &["oak"]).unwrap_err();
-    assert_eq!(error, RerankError::QueryTooLong { tokens: most + 1, limit: most });
-    assert!(error.to_string().contains("shorten it"));
+    let whole = words(most).join(" ");
+    assert_near(
+        reranker.scores(&whole, &["oak"]).unwrap()[0],
+        by_hand.score(&whole, "oak"),
+        &whole,
+    );
+    for over in [1, 5, 700] {
+        let query = words(most + over);
+        let ends = [&query[..most], &query[over..]].map(|end| by_hand.score(&end.join(" "), "oak"));
+        let score = reranker.scores(&query.join(" "), &["oak"]).unwrap()[0];
+        assert_near(score, ends[0].max(ends[1]), &format!("{over} words too many: {ends:?}"));
+    }
 }
 
 #[test]
@@ -233,6 +252,27 @@ fn more_hits_are_read_than_are_wanted() {
     assert_eq!(found.hits.len(), 2);
     assert!(texts_of(&found).contains(&plain[4]), "{:?}", texts_of(&found));
     assert_eq!(found.searched, all.searched);
+}
+
+/// However many facts the reranker likes, messages that answer keep their places.
+#[test]
+fn facts_have_the_share_of_what_is_wanted() {
+    let store = notes();
+    let at = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
+    for number in 0..12 {
+        let text = format!("Bees fact {number}");
+        let fact = NewFact { text: &text, inferred: number % 2 == 0, ..NewFact::default() };
+        store.add_fact(&fact, at).unwrap();
+    }
+    let by = Scripted::new(&[("Bees fact", 9.0)]);
+    for (k, most, most_inferred) in [(1, 1, 1), (4, 2, 1), (5, 3, 2)] {
+        let found = find(&store, &Search::new("bees", k), Some(Reranking::new(&by))).unwrap();
+        let kinds: Vec<_> = found.hits.iter().map(|hit| hit.kind.as_str()).collect();
+        let count = |kind: &str| kinds.iter().filter(|other| **other == kind).count();
+        assert_eq!(kinds.len(), k);
+        assert_eq!(k - count("message"), most, "{kinds:?}");
+        assert!(count("derives") <= most_inferred, "{kinds:?}");
+    }
 }
 
 #[test]
@@ -366,6 +406,7 @@ fn models_says_what_a_reranker_is() {
     let file = file.to_str().unwrap();
     let told = succeeded(&command(&home, &["models", "check", file]).output().unwrap());
     assert!(told.contains("reranker model `Drawn`, architecture bert"), "{told}");
+    assert!(told.contains("\n  needs about ") && told.contains(" MiB are free"), "{told}");
     for role in ["embedder", "chat"] {
         let output = command(&home, &["models", "check", file, "--role", role]).output().unwrap();
         assert!(!output.status.success(), "{role}");

@@ -12,10 +12,11 @@ use super::top::Top;
 use super::unit::Ranked;
 use crate::facts::FactKind;
 
-/// One place in so many is for facts at most, as long as messages answer.
-const FACTS: usize = 2;
-/// One place in so many is for facts that were inferred at most, as long as anything else answers.
-const INFERRED: usize = 4;
+/// One place in so many is for facts at most, as long as messages answer; rounded up.
+pub const FACTS: usize = 2;
+/// One place in so many is for facts that were inferred at most, as long as anything else answers;
+/// rounded up.
+pub const INFERRED: usize = 4;
 
 /// What could answer, before it is known how likely that is.
 #[derive(Debug)]

@@ -88,6 +88,7 @@ pub(crate) use check::unit_name;
 pub(crate) use derived::Derived;
 pub use find::{Found, Hit, Kind, Search, Source};
 pub use index::Index;
+pub use mix::{FACTS, INFERRED};
 pub use names::without_names;
 pub use rank::{
     CALIBRATION, CALIBRATION_WITH_VECTORS, Calibration, FEATURES, Features, LEXICAL, NAMES,
