@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use garret_core::budget::{Budget, BudgetError};
 use garret_core::medium::{Medium, MediumError};
-use garret_core::model::{ChatModel as _, ModelFacts};
+use garret_core::model::{ChatModel as _, KvType, ModelFacts};
 use garret_core::time::{Clock, Entropy};
 use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
 use garret_hal::kernels;
 use garret_hal::media::FileMedium;
 use garret_hal::sensors::{Machine, MemorySensor};
-use garret_llm::check::{ChatModelInfo, CheckError, check_chat, check_embedder};
+use garret_llm::check::{ChatModelInfo, CheckError, check_chat, check_embedder, check_reranker};
 use garret_llm::encoder::Encoder;
 use garret_llm::estimate::MemoryEstimate;
+use garret_llm::gguf::Gguf;
 use garret_llm::template::{ChatTemplate, TemplateError};
 use garret_llm::vocab::Vocabulary;
 use garret_llm::{
@@ -292,6 +293,22 @@ pub fn reranker(config: &Config) -> Result<Option<Reranker>, AgentOpenError> {
     Ok(Some(Reranker::load(Backend::start()?, path, options)?))
 }
 
+/// Bytes of memory that the configured embedder and reranker are going to take. One that can't be used
+/// is told of when it is loaded.
+pub(crate) fn readers_need(config: &Config) -> u64 {
+    let embedder = embedder_file(config).and_then(|path| check_embedder(&path).ok());
+    let embedder = embedder.map(|info| (info.gguf, EmbedderOptions::default().max_tokens));
+    let reranker = config.reranker.value.as_ref().and_then(|path| check_reranker(path).ok());
+    let reranker = reranker.map(|info| (info.gguf, RerankerOptions::default().max_tokens));
+    let needs = embedder.into_iter().chain(reranker).map(|(gguf, most)| reader_need(&gguf, most));
+    needs.fold(0, u64::saturating_add)
+}
+
+/// Bytes of memory of a model that reads texts of at most `most` tokens, one such text at a time.
+pub(crate) fn reader_need(gguf: &Gguf, most: u32) -> u64 {
+    MemoryEstimate::of(gguf, most, KvType::F16, most).total()
+}
+
 fn fingerprint_of(path: &Path, config: &Config) -> Result<[u8; 32], AgentOpenError> {
     fingerprint::of_file(path, &config.data.value)
         .map_err(|reason| AgentOpenError::Unreadable { path: path.into(), reason })
@@ -310,6 +327,9 @@ pub struct Plan {
     pub need: MemoryEstimate,
     /// Companions with models of their own.
     pub roles: Vec<RolePlan>,
+    /// Bytes of memory that the embedder and the reranker are going to take, if there are any that can
+    /// be used.
+    pub readers_need: u64,
 }
 
 impl Plan {
@@ -333,7 +353,8 @@ impl Plan {
         }
         let need = MemoryEstimate::of(&info.gguf, n_ctx, config.kv_type.value, config.batch.value);
         let roles = roles::plan(config, &path)?;
-        Ok(Self { path, info, n_ctx, need, roles })
+        let readers_need = readers_need(config);
+        Ok(Self { path, info, n_ctx, need, roles, readers_need })
     }
 
     /// Bytes of memory that the companions' own models are going to take.
@@ -342,23 +363,29 @@ impl Plan {
         needs.fold(0, |sum, need| sum.saturating_add(need.total()))
     }
 
+    /// Bytes of memory that all models together are going to take.
+    pub fn total_need(&self) -> u64 {
+        let others = self.roles_need().saturating_add(self.readers_need);
+        self.need.total().saturating_add(others)
+    }
+
     /// Whether `machine` has the memory.
     ///
     /// # Errors
     /// [`AgentOpenError::Memory`] with the figures.
     pub fn fits(&self, machine: &dyn MemorySensor) -> Result<(), AgentOpenError> {
         let Some(memory) = machine.memory() else { return Ok(()) };
-        let roles = self.roles_need();
-        if self.need.total().saturating_add(roles) <= memory.available {
+        if self.total_need() <= memory.available {
             return Ok(());
         }
         Err(AgentOpenError::Memory {
             path: self.path.clone(),
             n_ctx: self.n_ctx,
-            need: mib(self.need.total().saturating_add(roles)),
+            need: mib(self.total_need()),
             weights: mib(self.need.weights),
             kv: mib(self.need.kv),
-            roles: mib(roles),
+            roles: mib(self.roles_need()),
+            readers: mib(self.readers_need),
             available: mib(memory.available),
         })
     }
@@ -433,9 +460,9 @@ const fn usable_window(trained: u32) -> Result<u32, AgentOpenError> {
     Ok(trained)
 }
 
-/// What companions' own models take, in words.
-fn of_roles(mib: u64) -> String {
-    if mib == 0 { String::new() } else { format!(", {mib} for the companions' own models") }
+/// What others take beside the chat model, in words.
+fn beside(mib: u64, who: &str) -> String {
+    if mib == 0 { String::new() } else { format!(", {mib} for {who}") }
 }
 
 /// Why there is no agent.
@@ -481,10 +508,11 @@ pub enum AgentOpenError {
     /// The machine has too little free memory.
     #[error(
         "{} with a window of {n_ctx} tokens needs about {need} MiB of memory ({weights} weights, \
-         {kv} KV cache{}), but {available} MiB are free: choose a smaller window (--window), \
+         {kv} KV cache{}{}), but {available} MiB are free: choose a smaller window (--window), \
          --kv-type q8_0 or a smaller model, or free memory",
         .path.display(),
-        of_roles(*.roles)
+        beside(*.roles, "the companions' own models"),
+        beside(*.readers, "embedder and reranker")
     )]
     Memory {
         /// The model file.
@@ -499,6 +527,8 @@ pub enum AgentOpenError {
         kv: u64,
         /// Of that, companions with models of their own.
         roles: u64,
+        /// Of that, the embedder and the reranker.
+        readers: u64,
         /// What is free, in MiB.
         available: u64,
     },

@@ -13,9 +13,11 @@ use garret_core::gate::Mode;
 use garret_core::model::{ChatModel as _, ModelFacts, ModelRole};
 use garret_core::scan::Companion;
 use garret_hal::media::RamMedium;
+use garret_hal::sensors::{Memory, Scripted};
 use garret_storage::{FactFilter, Store, SummaryMethod};
 use garret_tests::bytes::ByteEncoder;
-use garret_tests::models::{QWEN, QWEN_SMALL, STARTER, config, find, find_optional};
+use garret_tests::cross_encoder::CrossEncoder;
+use garret_tests::models::{EMBEDDER, QWEN, QWEN_SMALL, STARTER, config, find, find_optional};
 use garret_tests::program::only;
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{TestAgent, parts, say, session, texts};
@@ -228,6 +230,31 @@ fn a_model_is_known_by_its_content() {
     assert_eq!(agent.own_model(Companion::Infer).unwrap().n_ctx, 8_192);
     say(&mut agent, "I work at Acme with my sister and her dogs on big projects.");
     assert!(smol::block_on(agent.idle(&session())).inferred, "what it wrote can be read");
+}
+
+/// All models that will be loaded count for the memory that there must be.
+#[test]
+fn memory_is_counted_for_embedder_and_reranker_too() {
+    let (Some(model), Some(embedder)) = (find(STARTER), find(EMBEDDER)) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let reranker = CrossEncoder::new(1).write(&folder.path().join("r.gguf"));
+    let (embedder, reranker) = (embedder.to_str().unwrap(), reranker.to_str().unwrap());
+    let plan = |settings: &[(&'static str, &str)]| {
+        let usual = [("window", "2048"), ("embedder", "off")];
+        Plan::new(&config(&model, folder.path(), &[&usual, settings].concat())).unwrap()
+    };
+    assert_eq!(plan(&[]).readers_need, 0);
+    let ranks = plan(&[("reranker", reranker)]).readers_need;
+    let embeds = plan(&[("embedder", embedder)]).readers_need;
+    let size = |file: &str| std::fs::metadata(file).unwrap().len();
+    assert!(ranks > size(reranker) / 2 && embeds > size(embedder), "{ranks} {embeds}");
+    let both = plan(&[("embedder", embedder), ("reranker", reranker)]);
+    assert_eq!(both.readers_need, ranks + embeds);
+    let machine = |available| Scripted::new([Some(Memory { total: 1 << 40, available })]);
+    let need = both.need.total() + ranks + embeds;
+    assert!(both.fits(&machine(need)).is_ok());
+    let error = both.fits(&machine(need - 1)).unwrap_err().to_string();
+    assert!(error.contains("for embedder and reranker"), "{error}");
 }
 
 /// A file that can't be used is said at the start, with the setting that names it.

@@ -164,7 +164,7 @@ fn model(report: &mut Report, config: &Config) -> std::io::Result<()> {
     if let Err(error) = plan.fits(&Machine::new()) {
         return report.fail("room", &error.to_string());
     }
-    let total = mib(plan.need.total().saturating_add(plan.roles_need()));
+    let total = mib(plan.total_need());
     report.good("room", &format!("{total} MiB for {} tokens", plan.n_ctx))?;
     smoke(report, config)
 }

@@ -7,6 +7,7 @@ use garret_hal::sensors::{Machine, MemorySensor};
 use garret_llm::check::{CheckError, check_chat, check_embedder, check_reranker};
 use garret_llm::estimate::MemoryEstimate;
 use garret_llm::gguf::Gguf;
+use garret_llm::{EmbedderOptions, RerankerOptions};
 use serde::Serialize;
 
 use super::args::{ModelUse, Models, ModelsAction};
@@ -75,6 +76,8 @@ struct Found {
     window: Option<u32>,
     dimensions: Option<u32>,
     memory_mib: Option<u64>,
+    /// What the configured embedder and reranker need beside a chat model.
+    beside_mib: Option<u64>,
     available_mib: Option<u64>,
     fits: Option<bool>,
 }
@@ -99,13 +102,15 @@ impl Found {
     fn embedder(path: &Path) -> Result<Self, AgentOpenError> {
         let info = check_embedder(path)?;
         let (name, architecture) = (info.name, info.architecture);
-        let read = Self::reader(path, "embedder", &info.gguf, name, architecture);
+        let most = EmbedderOptions::default().max_tokens;
+        let read = Self::reader(path, "embedder", &info.gguf, most, name, architecture);
         Ok(Self { dimensions: Some(info.dimensions), ..read })
     }
 
     fn reranker(path: &Path) -> Result<Self, AgentOpenError> {
         let info = check_reranker(path)?;
-        Ok(Self::reader(path, "reranker", &info.gguf, info.name, info.architecture))
+        let most = RerankerOptions::default().max_tokens;
+        Ok(Self::reader(path, "reranker", &info.gguf, most, info.name, info.architecture))
     }
 
     /// A model that reads texts and writes none.
@@ -113,9 +118,12 @@ impl Found {
         path: &Path,
         role: &'static str,
         gguf: &Gguf,
+        most: u32,
         name: String,
         architecture: String,
     ) -> Self {
+        let need = open::reader_need(gguf, most);
+        let available = Machine::new().memory().map(|memory| memory.available);
         Self {
             file: path.into(),
             role,
@@ -125,9 +133,10 @@ impl Found {
             context_length: gguf.context_length().unwrap_or(0),
             window: None,
             dimensions: None,
-            memory_mib: None,
-            available_mib: None,
-            fits: None,
+            memory_mib: Some(mib(need)),
+            beside_mib: None,
+            available_mib: available.map(mib),
+            fits: available.map(|bytes| need <= bytes),
         }
     }
 
@@ -142,6 +151,8 @@ impl Found {
         let window = open::window(config, trained)?;
         let need = MemoryEstimate::of(gguf, window, config.kv_type.value, config.batch.value);
         let available = Machine::new().memory().map(|memory| memory.available);
+        let beside = open::readers_need(config);
+        let all = need.total().saturating_add(beside);
         Ok(Self {
             file: path.into(),
             role: "chat",
@@ -152,8 +163,9 @@ impl Found {
             window: Some(window),
             dimensions: None,
             memory_mib: Some(mib(need.total())),
+            beside_mib: Some(mib(beside)).filter(|mib| *mib > 0),
             available_mib: available.map(mib),
-            fits: available.map(|bytes| need.fits(bytes)),
+            fits: available.map(|bytes| all <= bytes),
         })
     }
 
@@ -180,8 +192,15 @@ impl Found {
         if let Some(dimensions) = self.dimensions {
             text += &format!("\n  vectors of {dimensions} numbers");
         }
-        if let (Some(window), Some(memory)) = (self.window, self.memory_mib) {
-            text += &format!("\n  a window of {window} tokens needs about {memory} MiB");
+        match (self.window, self.memory_mib) {
+            (Some(window), Some(memory)) => {
+                text += &format!("\n  a window of {window} tokens needs about {memory} MiB");
+            }
+            (None, Some(memory)) => text += &format!("\n  needs about {memory} MiB"),
+            _ => {}
+        }
+        if let Some(beside) = self.beside_mib {
+            text += &format!(", and {beside} MiB for embedder and reranker");
         }
         match (self.available_mib, self.fits) {
             (Some(free), Some(true)) => text += &format!("; {free} MiB are free"),
