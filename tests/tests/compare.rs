@@ -8,6 +8,7 @@ use std::sync::Arc;
 use garret::ab::Baseline;
 use garret::agent::{Agent, Options, Outcome};
 use garret_core::gate::Mode;
+use garret_core::id::SessionId;
 use garret_core::receipt::{BlockName, Omitted};
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
@@ -123,6 +124,26 @@ fn both_sides_see_who_said_what_in_an_imported_conversation() {
     // Garret's side is told of the days, too.
     assert_eq!(last(&pair.model)[1], "[Friday 15 January 2027]\nAda: Bees.");
     assert_eq!(last(&pair.model)[2..5], expected[1..4]);
+}
+
+/// The baseline has a message by a name under which Garret could keep none. A conversation that Garret
+/// gives this name is the same on both sides.
+#[test]
+fn both_sides_go_on_from_the_same_words_after_a_rename_that_fails() {
+    let mut pair = Pair::new(8_192, &options());
+    let other: SessionId = "other".parse().unwrap();
+    let (_keep, stop) = smol::channel::bounded(1);
+    let said = "Not kept by Garret.";
+    smol::block_on(pair.baseline.turn(&other, said, &stop, &mut |_| {})).unwrap();
+    pair.ask("Kept.");
+    pair.garret.store().rename(&session(), &other).unwrap();
+    assert!(pair.baseline.rename(&session(), &other).is_err());
+    pair.baseline.follow(pair.garret.store(), &other).unwrap();
+    smol::block_on(pair.baseline.turn(&other, "Well?", &stop, &mut |_| {})).unwrap();
+    assert_eq!(last(&pair.other)[1..], ["Kept.", "ok", "Well?"]);
+    // Nor does anything stay by the old name.
+    pair.ask("Anew.");
+    assert_eq!(last(&pair.other)[1..], ["Anew."]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A chat without Garret.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use garret_core::gate::Mode;
@@ -19,6 +20,8 @@ use crate::local_time;
 /// See the [module](crate::ab).
 pub struct Baseline<M, E> {
     agent: Agent<M, E>,
+    /// Conversations that couldn't be renamed or dropped with Garret's: they are begun anew.
+    stale: HashSet<SessionId>,
 }
 
 /// Why there is no baseline, or why it can't go on from a conversation.
@@ -76,7 +79,7 @@ where
         let options = plain(options, date.as_deref());
         let store = Arc::new(Store::on_medium("baseline", Box::new(RamMedium::new()))?);
         let parts = Parts { model, encoder, store, embedder: None, clock, entropy };
-        Ok(Self { agent: Agent::new(parts, options)? })
+        Ok(Self { agent: Agent::new(parts, options)?, stale: HashSet::new() })
     }
 
     /// Begins `session` as `garret` has it, unless the baseline is in the midst of it. To be called
@@ -86,6 +89,12 @@ where
     /// [`BaselineError`].
     pub fn follow(&mut self, garret: &Store, session: &SessionId) -> Result<(), BaselineError> {
         let own = self.agent.store();
+        if self.stale.contains(session) {
+            if own.session(session)?.is_some() {
+                own.delete(session)?;
+            }
+            self.stale.remove(session);
+        }
         if own.session(session)?.is_some() || garret.session(session)?.is_none() {
             return Ok(());
         }
@@ -113,23 +122,43 @@ where
         self.agent.turn(session, text, stop, on_text).await
     }
 
-    /// Goes on with a conversation under another name.
+    /// Goes on with a conversation under another name, as Garret does. Where that can't be, the
+    /// conversation is begun anew as Garret has it, under either name.
     ///
     /// # Errors
-    /// [`BaselineError::Write`], also where the name is taken.
+    /// [`BaselineError::Write`], also where the name is taken: Garret's side may have failed to keep a
+    /// message of that name.
     pub fn rename(&mut self, session: &SessionId, to: &SessionId) -> Result<(), BaselineError> {
+        let renamed = self.try_rename(session, to);
+        if renamed.is_err() {
+            self.stale.extend([session.clone(), to.clone()]);
+        }
+        renamed
+    }
+
+    fn try_rename(&self, session: &SessionId, to: &SessionId) -> Result<(), BaselineError> {
         let own = self.agent.store();
         if own.session(session)?.is_some() {
             own.rename(session, to)?;
+        } else if own.session(to)?.is_some() {
+            own.delete(to)?;
         }
         Ok(())
     }
 
-    /// Drops a conversation: the next one of this name begins anew.
+    /// Drops a conversation: the next one of this name begins anew, also where this fails.
     ///
     /// # Errors
     /// [`BaselineError`].
     pub fn forget(&mut self, session: &SessionId) -> Result<(), BaselineError> {
+        let forgotten = self.try_forget(session);
+        if forgotten.is_err() {
+            self.stale.insert(session.clone());
+        }
+        forgotten
+    }
+
+    fn try_forget(&self, session: &SessionId) -> Result<(), BaselineError> {
         let own = self.agent.store();
         if own.session(session)?.is_some() {
             own.delete(session)?;

@@ -52,4 +52,4 @@ mod write;
 
 pub use baseline::{Baseline, BaselineError, plain};
 pub use report::{Answer, Measured, Record, Side, Summary, Totals};
-pub use write::Export;
+pub use write::{Export, NewFile};

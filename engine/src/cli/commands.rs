@@ -5,6 +5,7 @@ use std::error::Error;
 
 use garret_core::id::SessionId;
 use garret_core::time::{Clock, Entropy};
+use garret_storage::Store;
 
 use super::chat::Talk;
 use super::{memory, output, session, tools, why};
@@ -92,23 +93,35 @@ fn switch(talk: &mut Talk, session: &SessionId) -> Result<(), Box<dyn Error>> {
 }
 
 fn rename(talk: &mut Talk, new: SessionId) -> Result<(), Box<dyn Error>> {
-    if talk.agent.store().session(&talk.session)?.is_some() {
-        talk.agent.store().rename(&talk.session, &new)?;
-    } else if talk.agent.store().session(&new)?.is_some() {
+    let store = talk.agent.store();
+    if store.session(&talk.session)?.is_some() {
+        let renamed = store.rename(&talk.session, &new);
+        // A write that failed may be done all the same; both sides go by what is there.
+        if renamed.is_err() && !is_moved(store, &talk.session, &new) {
+            renamed?;
+        }
+    } else if store.session(&new)?.is_some() {
         return Err(format!("conversation `{new}` exists: choose another name").into());
     }
     if let Some(comparison) = &mut talk.comparison {
-        comparison.renamed(&talk.session, &new)?;
+        comparison.renamed(&talk.session, &new);
     }
     enter(talk, new);
     Ok(())
 }
 
+/// Whether a conversation is there by its new name alone.
+fn is_moved(store: &Store, from: &SessionId, to: &SessionId) -> bool {
+    matches!((store.session(from), store.session(to)), (Ok(None), Ok(Some(_))))
+}
+
 fn delete(talk: &mut Talk, id: &SessionId, fresh: SessionId) -> Result<Next, Box<dyn Error>> {
-    let said = session::delete(talk.agent.store(), id)?;
-    if let Some(comparison) = &mut talk.comparison {
-        comparison.deleted(id)?;
+    let said = session::delete(talk.agent.store(), id);
+    let is_gone = said.is_ok() || matches!(talk.agent.store().session(id), Ok(None));
+    if is_gone && let Some(comparison) = &mut talk.comparison {
+        comparison.deleted(id);
     }
+    let said = said?;
     output::note(&format!("Conversation `{id}` is deleted."));
     if talk.session == *id {
         enter(talk, fresh);

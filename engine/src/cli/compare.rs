@@ -50,17 +50,13 @@ impl Comparison {
     }
 
     /// A conversation has another name now.
-    pub(super) fn renamed(
-        &mut self,
-        from: &SessionId,
-        to: &SessionId,
-    ) -> Result<(), BaselineError> {
-        self.baseline.rename(from, to)
+    pub(super) fn renamed(&mut self, from: &SessionId, to: &SessionId) {
+        begun_anew(self.baseline.rename(from, to));
     }
 
     /// A conversation is no more.
-    pub(super) fn deleted(&mut self, session: &SessionId) -> Result<(), BaselineError> {
-        self.baseline.forget(session)
+    pub(super) fn deleted(&mut self, session: &SessionId) {
+        begun_anew(self.baseline.forget(session));
     }
 
     /// Prints what all messages come to, and ends the export with it.
@@ -69,7 +65,8 @@ impl Comparison {
             return Ok(());
         }
         if let Some(export) = &mut self.export {
-            export.end(&self.summary).map_err(unwritten)?;
+            let prompts = self.summary.prompts;
+            export.end(&self.summary).map_err(|error| unwritten(&error, prompts))?;
         }
         if json {
             return output::say_json(&Last { summary: &self.summary });
@@ -78,6 +75,7 @@ impl Comparison {
     }
 
     fn keep(&mut self, record: &Record) -> Result<(), String> {
+        let before = self.summary.prompts;
         self.summary.add(record);
         let Some(export) = &mut self.export else { return Ok(()) };
         let added = export.add(record);
@@ -85,7 +83,7 @@ impl Comparison {
             // A file with a hole would be taken for a whole one.
             self.export = None;
         }
-        added.map_err(unwritten)
+        added.map_err(|error| unwritten(&error, before))
     }
 }
 
@@ -278,8 +276,23 @@ fn table(summary: &Summary) -> String {
     text
 }
 
-fn unwritten(error: io::Error) -> String {
-    format!("the comparison can't be written to its file any more: {error}")
+/// Says that nothing comes after the first `prompts`.
+fn unwritten(error: &io::Error, prompts: u64) -> String {
+    let there = match prompts {
+        0 => "there is no such file".to_owned(),
+        1 => "it has the first message alone, whole".to_owned(),
+        more => format!("it has the first {more} messages, whole, and no summary"),
+    };
+    format!("the comparison can't be written to its file any more ({there}): {error}")
+}
+
+/// Tells that the side without Garret couldn't do as Garret did.
+fn begun_anew(done: Result<(), BaselineError>) {
+    if let Err(error) = done {
+        output::note(&format!(
+            "Without Garret this conversation is begun anew, as it is with Garret: {error}"
+        ));
+    }
 }
 
 /// Terminals narrower than this show one answer after the other.
