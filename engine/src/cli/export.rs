@@ -3,12 +3,15 @@
 use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use garret_core::time::Clock as _;
 use garret_hal::clock::SystemClock;
 use garret_storage::Store;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use rustix::io::Errno;
 
 use super::args::{ExportFormat, SessionExport};
 use super::output;
@@ -70,20 +73,51 @@ fn replace<T>(
             .map(|(done, _)| done)
             .map_err(|e| named(file, e));
     }
-    let fresh = beside(file).ok_or_else(|| format!("{}: no name of a file", file.display()))?;
-    // Nobody else's business.
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh);
-    let opened = opened.map_err(failed)?;
+    let (opened, fresh) = open_beside(file).map_err(failed)?;
     let written = into(BufWriter::new(opened), write).and_then(|(done, opened)| {
         opened.sync_all()?;
-        std::fs::rename(&fresh, file)?;
+        take_place(&opened, fresh.as_deref(), file)?;
         Ok(done)
     });
     written.map_err(|error| {
         // What was begun is worth nothing.
-        let _ = std::fs::remove_file(&fresh);
+        let _ = fresh.map(std::fs::remove_file);
         named(file, error)
     })
+}
+
+/// A new file in the folder of `file`, for nobody else to read: without a name where the file system
+/// can do that, so that nothing of it stays when the program is killed.
+fn open_beside(file: &Path) -> io::Result<(File, Option<PathBuf>)> {
+    let name = beside(file).ok_or_else(|| io::Error::other("no name of a file"))?;
+    let folder = name.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    match open(folder.unwrap_or(Path::new(".")), flags, Mode::RUSR | Mode::WUSR) {
+        Ok(opened) => Ok((opened.into(), None)),
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {
+            let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&name)?;
+            Ok((opened, Some(name)))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Puts a file that is whole, and has the name `fresh` or none, in the place of another.
+fn take_place(opened: &File, fresh: Option<&Path>, file: &Path) -> io::Result<()> {
+    if let Some(fresh) = fresh {
+        return std::fs::rename(fresh, file);
+    }
+    let it = format!("/proc/self/fd/{}", opened.as_raw_fd());
+    let link = |to: &Path| linkat(CWD, &*it, CWD, to, AtFlags::SYMLINK_FOLLOW);
+    match link(file) {
+        // Only a name can take the place of another.
+        Err(Errno::EXIST) => {
+            let name = beside(file).ok_or_else(|| io::Error::other("no name of a file"))?;
+            link(&name)?;
+            std::fs::rename(&name, file).inspect_err(|_| drop(std::fs::remove_file(&name)))
+        }
+        linked => Ok(linked?),
+    }
 }
 
 fn into<T>(
@@ -130,6 +164,23 @@ mod tests {
         assert!(done.is_ok());
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "newer");
         assert_eq!(files(folder.path()), ["a.md"]);
+    }
+
+    /// Whoever is killed can't tidy up: what is being written has no name yet.
+    #[test]
+    fn nothing_is_left_of_an_export_that_is_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.md");
+        for before in [&[][..], &["a.md"]] {
+            let done = replace(&file, &mut |out| {
+                out.write_all(&[b'x'; 100_000])?;
+                assert_eq!(files(folder.path()), before, "while it is written");
+                Ok(())
+            });
+            assert!(done.is_ok(), "{done:?}");
+            assert_eq!(files(folder.path()), ["a.md"]);
+        }
+        assert_eq!(std::fs::read(&file).unwrap().len(), 100_000);
     }
 
     #[test]
