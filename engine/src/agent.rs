@@ -140,6 +140,10 @@ pub struct Agent<M, E> {
     apart: Apart<M, E>,
     reranker: Option<Arc<dyn Rerank>>,
     breakers: Breakers,
+    /// See [`prompt::Base`].
+    base: Option<prompt::Base>,
+    /// Whether the snapshot of what every conversation begins with can't be used.
+    bad_prefix: bool,
 }
 
 /// What is left alone for a while because it failed. A program that is started anew tries again.
@@ -194,6 +198,8 @@ where
             apart,
             reranker: None,
             breakers: Breakers::default(),
+            base: None,
+            bad_prefix: false,
         };
         agent.rehearse()?;
         Ok(agent)

@@ -6,8 +6,11 @@
 //! [`Trace::shape`] says how these texts were put together, so that the prompt can be told byte for
 //! byte without the model.
 //!
+//! What stays from turn to turn, which is the system message and what the template writes, is kept in
+//! one trace, to which the others refer ([`System::AsIn`], [`Trace::relative_to`]).
+//!
 //! Limits: after a forget nothing is known any more of the turns before it, since a trace may quote
-//! what was forgotten. Traces of the version before have no shape.
+//! what was forgotten. Traces of version 1 have no shape.
 
 mod frames;
 
@@ -15,6 +18,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_storage::{ReadError, Store};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use frames::find;
 pub use frames::{Frames, Piece, Run, Shows, Stretch};
 
 /// See the module.
@@ -135,7 +139,7 @@ impl Trace {
         }
     }
 
-    /// The trace of a turn; `None` where there is none.
+    /// The trace of a turn, whole; `None` where there is none.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -144,7 +148,37 @@ impl Trace {
         session: &SessionId,
         turn: TurnSeq,
     ) -> Result<Option<Self>, ReadError> {
-        Ok(store.trace(session, turn)?.and_then(|bytes| Self::from_bytes(&bytes)))
+        let read = |turn| {
+            let bytes = store.trace(session, turn)?;
+            Ok::<_, ReadError>(bytes.and_then(|bytes| Self::from_bytes(&bytes)))
+        };
+        let Some(mut trace) = read(turn)? else { return Ok(None) };
+        if let System::AsIn(at) = trace.system
+            && let Some(other) = read(at)?
+        {
+            trace.complete(&other);
+        }
+        Ok(Some(trace))
+    }
+
+    /// Leaves out what the template wrote in `other` as well, which is whole: the one with the system
+    /// message.
+    pub fn relative_to(&mut self, other: &[Piece]) {
+        if let Some(shape) = &mut self.shape {
+            shape.frames.relative_to(other);
+        }
+    }
+
+    /// Puts it in again.
+    pub fn complete(&mut self, other: &Self) {
+        if let Some(shape) = &mut self.shape {
+            shape.frames.complete(other.pieces());
+        }
+    }
+
+    /// What the template wrote before each text, all different ones.
+    pub fn pieces(&self) -> &[Piece] {
+        self.shape.as_ref().map_or(&[], |shape| &shape.frames.pieces)
     }
 
     /// The text of the system message; `None` where it is that of a turn without a trace.

@@ -140,8 +140,8 @@ pub use snapshot::{SnapshotKind, Ticket, Unusable};
 pub use stats::{FactStats, Stats};
 pub use store::{MAX_BYTES, Store};
 pub use summaries::{
-    MAX_STATE_BYTES, NewSummary, StateKind, Summary, SummaryError, SummaryId,
-    SummaryIdError, SummaryMethod,
+    MAX_STATE_BYTES, NewSummary, StateKind, Summary, SummaryError, SummaryId, SummaryIdError,
+    SummaryMethod,
 };
 pub use verify::{Checked, Problem, Report};
 pub use view::{DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};

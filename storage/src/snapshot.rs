@@ -7,7 +7,7 @@
 //! was begun before is refused afterwards ([`Store::ticket`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use garret_core::medium::{Medium, MediumError};
 use sha2::{Digest as _, Sha256};
@@ -135,7 +135,22 @@ impl Store {
         let _files = self.snapshots.files();
         let medium = self.media().open_existing(kind.part()).map_err(ReadError::Medium)?;
         let Some(medium) = medium else { return Ok(Err(Unusable::Missing)) };
-        read(&medium, fingerprint).map_err(ReadError::Medium)
+        read(&*medium, fingerprint).map_err(ReadError::Medium)
+    }
+
+    /// Whether there is a snapshot for `fingerprint`, by its head alone: its bytes may be damaged.
+    ///
+    /// # Errors
+    /// [`ReadError::Medium`].
+    pub fn has_snapshot(
+        &self,
+        kind: SnapshotKind,
+        fingerprint: &[u8; 32],
+    ) -> Result<bool, ReadError> {
+        let _files = self.snapshots.files();
+        let medium = self.media().open_existing(kind.part()).map_err(ReadError::Medium)?;
+        let Some(medium) = medium else { return Ok(false) };
+        Ok(head(&*medium, fingerprint).map_err(ReadError::Medium)?.is_ok())
     }
 }
 
@@ -160,10 +175,11 @@ fn write(medium: &dyn Medium, fingerprint: &[u8; 32], pieces: &[&[u8]]) -> Resul
     medium.sync()
 }
 
-fn read(
-    medium: &Arc<dyn Medium>,
+/// The head of a whole file that was made for `fingerprint`.
+fn head(
+    medium: &dyn Medium,
     fingerprint: &[u8; 32],
-) -> Result<Result<Vec<u8>, Unusable>, MediumError> {
+) -> Result<Result<[u8; HEADER as usize], Unusable>, MediumError> {
     let len = medium.len()?;
     if len == 0 {
         return Ok(Err(Unusable::Missing));
@@ -173,10 +189,9 @@ fn read(
         return Ok(Err(Unusable::Damaged));
     }
     medium.read_at(0, &mut header)?;
-    let (checked, check) = header.split_at(CHECKED);
-    let (magic, rest) = checked.split_at(MAGIC.len());
+    let (magic, rest) = header.split_at(MAGIC.len());
     let (version, rest) = rest.split_at(8);
-    let (made_for, bytes) = rest.split_at(32);
+    let (made_for, rest) = rest.split_at(32);
     if magic != MAGIC {
         return Ok(Err(Unusable::Damaged));
     }
@@ -186,12 +201,24 @@ fn read(
     if made_for != fingerprint {
         return Ok(Err(Unusable::Foreign));
     }
-    if bytes != (len - HEADER).to_le_bytes() {
+    let is_whole = rest.starts_with(&(len - HEADER).to_le_bytes());
+    Ok(if is_whole { Ok(header) } else { Err(Unusable::Damaged) })
+}
+
+fn read(
+    medium: &dyn Medium,
+    fingerprint: &[u8; 32],
+) -> Result<Result<Vec<u8>, Unusable>, MediumError> {
+    let header = match head(medium, fingerprint)? {
+        Ok(header) => header,
+        Err(why) => return Ok(Err(why)),
+    };
+    let Ok(bytes) = usize::try_from(medium.len()? - HEADER) else {
         return Ok(Err(Unusable::Damaged));
-    }
-    let Ok(bytes) = usize::try_from(len - HEADER) else { return Ok(Err(Unusable::Damaged)) };
+    };
     let mut payload = vec![0; bytes];
     medium.read_at(HEADER, &mut payload)?;
+    let (checked, check) = header.split_at(CHECKED);
     let hash = Sha256::new().chain_update(&payload).chain_update(checked).finalize();
     Ok(if hash[..] == *check { Ok(payload) } else { Err(Unusable::Damaged) })
 }

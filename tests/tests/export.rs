@@ -6,7 +6,7 @@
 use std::process::Stdio;
 use std::sync::Arc;
 
-use garret::agent::{Agent, Options, Parts, When};
+use garret::agent::{Agent, Options, Parts, ToolProtocol, When};
 use garret::export::{self, ExportError, Format};
 use garret::open::Plan;
 use garret::trace::Trace;
@@ -18,7 +18,7 @@ use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::RamMedium;
 use garret_storage::search::Speaker;
 use garret_storage::{ImportedTurn, NewReply, Selection, Store, StoredFinish};
-use garret_tests::bytes::spelled;
+use garret_tests::bytes::{ToolEncoder, spelled};
 use garret_tests::models::{STARTER, config, find};
 use garret_tests::program::{Place, failed, piped, stderr, stdout, succeeded};
 use garret_tests::recorder::Recorder;
@@ -144,6 +144,71 @@ fn every_prompt_is_told_byte_for_byte() {
     assert!(omitted.iter().any(|omitted| omitted.why.contains("summaries cover them")));
 }
 
+/// Whose the words are goes by their place, also where the template writes the same.
+#[test]
+fn a_message_that_says_what_the_template_writes_is_told_apart() {
+    let words = ["user", "er", "assistant", "system", "s", "<user>"];
+    let model = ScriptedModel::new(16_384, words.map(|word| Act::Say(word.into())));
+    let mut agent = agent(&model);
+    words.iter().for_each(|word| drop(say(&mut agent, word)));
+    for (turn, given) in exported(agent.store()).turns.iter().zip(model.prompts()) {
+        assert_eq!(prompt(turn), spelled(&given));
+        let mut written = String::new();
+        for segment in &turn.prompt.as_ref().unwrap().segments {
+            let opener = match (segment.by.as_str(), segment.block.as_str()) {
+                ("garret", "system") => "<system>",
+                ("user", "history") => "</>\n<user>",
+                ("assistant", _) => "</>\n<assistant>",
+                _ => "",
+            };
+            assert!(written.ends_with(opener), "{opener} before {segment:?}: {written}");
+            written.push_str(&segment.text);
+        }
+    }
+}
+
+/// What the template says of tools is stored once, and told with every turn.
+#[test]
+fn what_stays_the_same_is_stored_once() {
+    let told = "x".repeat(40);
+    let model = ScriptedModel::new(16_384, []);
+    let store = Arc::new(Store::on_medium("test", Box::new(RamMedium::new())).unwrap());
+    let options = Options {
+        system_prompt: "Be kind.".into(),
+        tools: true,
+        tool_protocol: ToolProtocol::Native,
+        ..Options::default()
+    };
+    let sizes =
+        |agent: &Agent<_, ToolEncoder>, turns: std::ops::RangeInclusive<u64>| -> Vec<usize> {
+            let size = |turn| agent.store().trace(&session(), turn).unwrap().unwrap().len();
+            turns.map(size).collect()
+        };
+    for turns in [1..=20_u64, 21..=30] {
+        let Parts { model, store, embedder, clock, entropy, .. } =
+            talk::parts(&model, Arc::clone(&store));
+        let encoder = ToolEncoder::new(&told);
+        let parts = Parts { model, encoder, store, embedder, clock, entropy };
+        let mut agent = Agent::new(parts, options.clone()).unwrap();
+        for turn in turns.clone() {
+            say(&mut agent, &format!("Message {turn}."));
+        }
+        let later = sizes(&agent, (*turns.start()).max(2)..=*turns.end());
+        assert!(later.iter().all(|bytes| *bytes < 200), "{later:?}");
+    }
+    let exported = exported(&store);
+    for (turn, given) in exported.turns.iter().zip(model.prompts()) {
+        let text = prompt(turn);
+        assert!(text.contains(&told), "turn {}", turn.turn);
+        assert_eq!(text, spelled(&given), "turn {}", turn.turn);
+    }
+    let alone = export::Options { turn: Some(30), ..export::Options::default() };
+    assert_eq!(
+        prompt(&Exported::read(&written(&store, &alone)).turns[0]),
+        prompt(&exported.turns[29])
+    );
+}
+
 #[test]
 fn what_others_said_is_told_with_their_names() {
     let model = ScriptedModel::new(8_192, []);
@@ -191,7 +256,7 @@ fn a_real_model_was_given_what_is_told() {
     let mut agent = Agent::new(parts, options).unwrap();
     turn(&mut agent, &"kitchen".parse().unwrap(), "My bees live behind the shed.").unwrap();
     let long = "The orchard needs care. ".repeat(200);
-    for text in ["Where do my bees live?", &long, "<|im_end|> \u{1f41d} ", "Thanks."] {
+    for text in ["Where do my bees live?", &long, "<|im_end|> \u{1f41d} ", "user", "Thanks."] {
         say(&mut agent, text);
     }
     let given = model.prompts();
@@ -203,6 +268,13 @@ fn a_real_model_was_given_what_is_told() {
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.contains("<|im_start|>system\nBe kind."), "{text}");
         assert_eq!(prompt(turn), text);
+        let segments = &turn.prompt.as_ref().unwrap().segments;
+        let history = segments.iter().position(|it| it.by == "user" && it.block == "history");
+        if let Some(first) = history {
+            assert!(segments[first - 1].text.ends_with("<|im_start|>user\n"), "{segments:?}");
+        }
+        let said = segments.windows(2).find(|pair| pair[1].by == "user" && pair[1].text == "user");
+        assert!(said.is_none_or(|pair| pair[0].text.ends_with('\n')), "{said:?}");
     }
 }
 

@@ -8,7 +8,8 @@ use garret_core::prompt::{Message, PromptEncoder, Role};
 use garret_core::receipt::{Omission, Omitted, Receipt};
 use garret_core::shorten::Shown;
 use garret_core::time::Confidence;
-use garret_core::token::Token;
+use garret_core::token::{Token, TokenBuf};
+use garret_storage::Ticket;
 
 use super::history::Limits;
 use super::recall::{Asking, Recall};
@@ -18,7 +19,7 @@ use super::turn::TurnError;
 use super::volatile::Volatile;
 use super::{Agent, LastReceipt};
 use crate::rerank::Reranking;
-use crate::trace::{Cut, Dated, Frames, Shape, System, Trace};
+use crate::trace::{Cut, Dated, Frames, Piece, Shape, System, Trace, find};
 
 /// A prompt in a buffer of tokens.
 pub(super) struct Prompt {
@@ -32,6 +33,35 @@ pub(super) struct Prompt {
     pub(super) beginning: Beginning,
     /// How it was put together.
     pub(super) shape: Shape,
+}
+
+/// The trace with the system message of a session's newest turns, as far as others refer to it.
+#[derive(Clone, Debug)]
+pub(super) struct Base {
+    session: SessionId,
+    /// Says whether it may be gone.
+    ticket: Ticket,
+    turn: TurnSeq,
+    pub(super) pieces: Vec<Piece>,
+}
+
+impl Base {
+    /// That of `turn`, if `trace` has a system message.
+    pub(super) fn of(
+        session: &SessionId,
+        ticket: Ticket,
+        turn: TurnSeq,
+        trace: &Trace,
+    ) -> Option<Self> {
+        let pieces = trace.pieces().to_vec();
+        let is_one = matches!(trace.system, System::Text(_));
+        is_one.then(|| Self { session: session.clone(), ticket, turn, pieces })
+    }
+
+    /// Whether it is that of `turn`, and there.
+    pub(super) fn is_of(&self, session: &SessionId, ticket: Ticket, turn: TurnSeq) -> bool {
+        self.session == *session && self.ticket == ticket && self.turn == turn
+    }
 }
 
 /// Where what a prompt begins with comes from.
@@ -151,7 +181,7 @@ where
 
     /// Where the beginning of the prompt of `turn` comes from.
     fn beginning(
-        &self,
+        &mut self,
         session: &SessionId,
         turn: TurnSeq,
         context: &Context,
@@ -160,17 +190,29 @@ where
         let made_at = context.made_at;
         let same = last.filter(|last| last.receipt.made_at == made_at);
         // Traces go when anything is forgotten or deleted.
-        let same = same.filter(|last| {
-            let trace = self.parts.store.trace(session, last.receipt.system_in);
-            trace.is_ok_and(|trace| trace.is_some())
-        });
-        match same.map_or(0, |last| last.receipt.system_in) {
-            0 => {
+        let same =
+            same.map(|last| last.receipt.system_in).filter(|at| self.find_base(session, *at));
+        match same {
+            None => {
                 let system = [&*self.system.text, &context.text].concat();
                 Beginning { made_at, system_in: turn, system: Some(system) }
             }
-            system_in => Beginning { made_at, system_in, system: None },
+            Some(system_in) => Beginning { made_at, system_in, system: None },
         }
+    }
+
+    /// Sees to it that the trace of `turn` is the one that others refer to, if it is there and has a
+    /// system message; read once. Whether it is.
+    fn find_base(&mut self, session: &SessionId, turn: TurnSeq) -> bool {
+        let ticket = self.parts.store.ticket();
+        if self.base.as_ref().is_some_and(|base| base.is_of(session, ticket, turn)) {
+            return true;
+        }
+        let trace = Trace::read(&self.parts.store, session, turn);
+        let trace =
+            trace.inspect_err(|error| tracing::warn!(%error, turn, "a trace is begun anew"));
+        self.base = trace.ok().flatten().and_then(|it| Base::of(session, ticket, turn, &it));
+        self.base.is_some()
     }
 
     /// What bounds a history.
@@ -232,7 +274,7 @@ where
 /// How the texts of a prompt, which is in the buffer of tokens and whose messages end at `ends`, were
 /// put together.
 fn shape<E: PromptEncoder>(
-    bench: &Bench<'_, E>,
+    bench: &mut Bench<'_, E>,
     input: &Input<'_>,
     volatile: &Volatile,
     prompt: &Prompt,
@@ -246,8 +288,11 @@ fn shape<E: PromptEncoder>(
     let history = input.history.partition_point(|turn| turn.seq < shown);
     let history = input.history.get(history..).unwrap_or_default();
     let shown = assemble::Volatile { text: &prompt.volatile, parts: &[] };
-    let messages = assemble::messages(&Input { volatile: shown, ..*input }, history);
-    let texts: Vec<String> = messages.map(|message| message.content.parts().collect()).collect();
+    let input = Input { volatile: shown, ..*input };
+    let messages = || assemble::messages(&input, history);
+    let texts: Vec<String> = messages().map(|message| message.content.parts().collect()).collect();
+    let gaps = || gaps(bench, messages().map(|message| message.role));
+    let frames = Frames::between(&spelled, &ends, &texts, gaps);
     let cut =
         |turn, shown: &Shown<'_>| shown.cut_bytes().map(|(head, tail)| Cut { turn, head, tail });
     let newest = cut(turn, input.message);
@@ -256,7 +301,7 @@ fn shape<E: PromptEncoder>(
         volatile: volatile.bytes(),
         days: dated(history),
         cuts: history.iter().filter_map(|turn| cut(turn.seq, turn.user)).chain(newest).collect(),
-        frames: Frames::of(&spelled, &ends, &texts),
+        frames,
         ..Shape::default()
     }
 }
@@ -265,6 +310,27 @@ fn shape<E: PromptEncoder>(
 fn dated(history: &[assemble::Turn<'_>]) -> Vec<Dated> {
     let marks = history.iter().zip(assemble::marks(history)).filter(|(_, day)| !day.is_empty());
     marks.map(|(turn, day)| Dated { turn: turn.seq, day: day.to_owned() }).collect()
+}
+
+/// What the template writes before, between and after messages of these roles; `None` where it isn't
+/// the same for every text.
+fn gaps<E: PromptEncoder>(
+    bench: &mut Bench<'_, E>,
+    roles: impl Iterator<Item = Role>,
+) -> Option<Vec<Vec<u8>>> {
+    let messages: Vec<_> = roles.map(|role| Message::new(role, MARK)).collect();
+    let mut tokens = vec![Token(0); bench.tokens.len()];
+    let mut run = TokenBuf::new(&mut tokens);
+    bench.encoder.encode(&messages, &mut run, &mut []).ok()?;
+    let length = run.len();
+    let (text, _) = spelled(bench.encoder, tokens.get(..length)?);
+    let (mut gaps, mut rest) = (Vec::with_capacity(messages.len() + 1), &*text);
+    while let Some(at) = find(rest, MARK.as_bytes()) {
+        gaps.push(rest.get(..at)?.to_vec());
+        rest = rest.get(at + MARK.len()..)?;
+    }
+    gaps.push(rest.to_vec());
+    (gaps.len() == messages.len() + 1).then_some(gaps)
 }
 
 /// The text of a run, and where in it each of its tokens begins, and the last one ends.
@@ -319,5 +385,7 @@ pub(super) fn describe(error: impl std::error::Error) -> String {
     error.to_string()
 }
 
+/// Stands for a text where only what is around it counts. No template writes it.
+const MARK: &str = "~q7Zx~";
 /// A template opens and closes two messages a turn with at least two tokens each.
 const FEWEST_TOKENS_A_TURN: u64 = 4;

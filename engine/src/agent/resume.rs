@@ -74,11 +74,12 @@ where
         self.restore(SnapshotKind::Prefix, &prefix)
     }
 
-    fn restore(&self, kind: SnapshotKind, fingerprint: &[u8; 32]) -> u32 {
+    fn restore(&mut self, kind: SnapshotKind, fingerprint: &[u8; 32]) -> u32 {
         let state = match self.parts.store.load_snapshot(kind, fingerprint) {
             Ok(Ok(state)) => state,
             Ok(Err(Unusable::Missing)) => return 0,
             Ok(Err(why)) => {
+                self.bad_prefix |= kind == SnapshotKind::Prefix;
                 tracing::info!(?kind, %why, "a snapshot isn't used; the prompt is read instead");
                 return 0;
             }
@@ -118,12 +119,12 @@ where
         Some(PendingSnapshot { store, ticket, kind, fingerprint, state })
     }
 
-    /// Takes the state of what every conversation begins with, unless there is a snapshot of it. The
-    /// cache loses the conversation by this: it is for the end.
+    /// Takes the state of what every conversation begins with, unless there is a snapshot of it, which
+    /// wasn't found damaged. The cache loses the conversation by this: it is for the end.
     pub fn prefix_snapshot(&mut self, most: u64) -> Option<PendingSnapshot<M::State>> {
         let (kind, fingerprint) = (SnapshotKind::Prefix, self.prefix_print());
         let ticket = self.parts.store.ticket();
-        if self.parts.store.load_snapshot(kind, &fingerprint).ok()?.is_ok() {
+        if !self.bad_prefix && self.parts.store.has_snapshot(kind, &fingerprint).ok()? {
             return None;
         }
         let length = self.prefix()?;

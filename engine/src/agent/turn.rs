@@ -1,5 +1,7 @@
 //! One turn, from the user's words to a durable reply.
 
+use std::sync::Arc;
+
 use garret_core::gate::Decision;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
@@ -15,10 +17,10 @@ use smol::future::{or, poll_fn};
 use super::Agent;
 use super::draft::Draft;
 use super::mind::Told;
-use super::prompt::Beginning;
+use super::prompt::{Base, Beginning};
 use super::rounds::Talk;
 use crate::receipt::{RoundReport, StoredReceipt};
-use crate::trace::{Shape, Trace};
+use crate::trace::{Shape, System, Trace};
 
 /// A turn that was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -235,7 +237,7 @@ where
 
     /// Makes a reply durable.
     fn keep(
-        &self,
+        &mut self,
         session: &SessionId,
         turn: TurnSeq,
         draft: &Draft,
@@ -251,7 +253,13 @@ where
         };
         let whole = receipt.clone().with_rounds(&draft.rounds, draft.companions);
         let whole = whole.to_bytes().unwrap_or_default();
-        let trace = seen.trace.to_bytes().unwrap_or_default();
+        let base = Base::of(session, seen.ticket, turn, &seen.trace);
+        let mut trace = seen.trace;
+        if let System::AsIn(at) = trace.system {
+            let known = self.base.as_ref().filter(|base| base.is_of(session, seen.ticket, at));
+            trace.relative_to(known.map_or(&[], |base| &base.pieces));
+        }
+        let trace = trace.to_bytes().unwrap_or_default();
         let reply = NewReply {
             text: &draft.text,
             tokens: draft.tokens(),
@@ -261,7 +269,7 @@ where
             receipt: &whole,
             trace: &trace,
         };
-        let store = &self.parts.store;
+        let store = Arc::clone(&self.parts.store);
         let kept = match store.since(seen.ticket).reply(session, turn, reply) {
             // What the model saw, and what it asked tools for, may quote what was forgotten meanwhile.
             Err(WriteError::Outdated) => {
@@ -269,7 +277,11 @@ where
                 let receipt = receipt.to_bytes().unwrap_or_default();
                 store.reply(session, turn, NewReply { receipt: &receipt, trace: &[], ..reply })
             }
-            kept => kept,
+            Ok(()) => {
+                self.base = base.or_else(|| self.base.take());
+                Ok(())
+            }
+            Err(error) => Err(error),
         };
         kept.map_err(|source| TurnError::ReplyNotStored { turn, source })
     }

@@ -106,8 +106,8 @@ pub(super) struct Reader<'a> {
     models: &'a [([u8; 32], String)],
     /// Each with the last turn that it covers.
     summaries: Vec<(TurnSeq, SummaryId)>,
-    /// The system message that was read last, and the turn whose trace has it.
-    system: Option<(TurnSeq, String)>,
+    /// The trace with a system message that was read last, and its turn.
+    base: Option<(TurnSeq, Trace)>,
 }
 
 impl<'a> Reader<'a> {
@@ -118,16 +118,16 @@ impl<'a> Reader<'a> {
     ) -> Result<Self, ReadError> {
         let summaries = store.summaries(session)?;
         let summaries = summaries.iter().map(|summary| (summary.to, summary.id)).collect();
-        Ok(Self { store, session, models: &options.models, summaries, system: None })
+        Ok(Self { store, session, models: &options.models, summaries, base: None })
     }
 
     /// All that is known of a turn.
     pub(super) fn turn(&mut self, turn: TurnSeq) -> Result<Turn, ReadError> {
         let trace = unless_damaged(self.store.trace(self.session, turn), turn)?.flatten();
-        let trace = trace.and_then(|bytes| Trace::from_bytes(&bytes));
+        let mut trace = trace.and_then(|bytes| Trace::from_bytes(&bytes));
         let receipt = unless_damaged(self.store.receipt(self.session, turn), turn)?.flatten();
         let receipt = receipt.and_then(|bytes| StoredReceipt::from_bytes(&bytes));
-        let system = match &trace {
+        let system = match &mut trace {
             Some(trace) => self.system(trace, turn)?,
             None => None,
         };
@@ -156,18 +156,27 @@ impl<'a> Reader<'a> {
         Ok(Turn { rounds, wrote, given_up, receipt, companions, facts, summaries, ..said })
     }
 
-    /// The text of a system message, read once for all turns that have it.
-    fn system(&mut self, trace: &Trace, turn: TurnSeq) -> Result<Option<String>, ReadError> {
-        let at = match trace.system {
-            System::Text(_) => turn,
-            System::AsIn(at) => at,
+    /// The text of a system message, whose trace is read once for all turns that have it. `trace` gets
+    /// what it refers to there.
+    fn system(&mut self, trace: &mut Trace, turn: TurnSeq) -> Result<Option<String>, ReadError> {
+        let at = match &trace.system {
+            System::Text(text) => {
+                let text = text.clone();
+                self.base = Some((turn, trace.clone()));
+                return Ok(Some(text));
+            }
+            System::AsIn(at) => *at,
         };
-        if self.system.as_ref().is_none_or(|(known, _)| *known != at) {
-            let text = trace.system_text(self.store, self.session);
-            let text = unless_damaged(text, at)?.flatten();
-            self.system = text.map(|text| (at, text));
+        if self.base.as_ref().is_none_or(|(known, _)| *known != at) {
+            let read = unless_damaged(Trace::read(self.store, self.session, at), at)?.flatten();
+            self.base = read.map(|base| (at, base));
         }
-        Ok(self.system.as_ref().map(|(_, text)| text.clone()))
+        let Some((_, base)) = &self.base else { return Ok(None) };
+        trace.complete(base);
+        Ok(match &base.system {
+            System::Text(text) => Some(text.clone()),
+            System::AsIn(_) => None,
+        })
     }
 
     fn said(&self, view: &TurnView<'_>, trace: Option<&Trace>, prompt: Option<Prompt>) -> Turn {

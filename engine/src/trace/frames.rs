@@ -12,7 +12,9 @@
 //! The prompt is told back byte for byte from the same texts, whatever the template does: a text that
 //! it changed is kept as part of what it wrote. That the texts are the same is checked.
 //!
-//! A template repeats itself, so a conversation of any length takes some two hundred bytes.
+//! A template repeats itself, so a conversation of any length takes some two hundred bytes; and it
+//! repeats itself from turn to turn, so most of that is kept once ([`Frames::relative_to`]), and with
+//! it what a template writes of tools.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -48,6 +50,8 @@ pub enum Shows {
     Trimmed,
     /// Otherwise or not at all; what there is of it belongs to what is written next.
     Nothing,
+    /// As the piece of this place in another list has it, which says what was written before, too.
+    AsIn(u32),
 }
 
 /// Pieces that follow each other again and again.
@@ -79,21 +83,81 @@ impl Stretch<'_> {
 }
 
 impl Frames {
-    /// Takes `texts` out of `prompt`, in which the `i`th message ends before byte `ends[i]`.
+    /// Takes `texts` out of `prompt`, in which the `i`th message ends before byte `ends[i]`. Of a text
+    /// that stands in its message twice, since the template writes the same, the first is taken.
     pub fn of(prompt: &[u8], ends: &[usize], texts: &[impl AsRef<str>]) -> Self {
+        Self::between(prompt, ends, texts, || None)
+    }
+
+    /// The same, told by `gaps` what the template writes before the first text, between two of them
+    /// and after the last one, where that is needed to know which of two places is the text's.
+    pub fn between(
+        prompt: &[u8],
+        ends: &[usize],
+        texts: &[impl AsRef<str>],
+        gaps: impl FnOnce() -> Option<Vec<Vec<u8>>>,
+    ) -> Self {
         let mut frames = Self { check: check(prompt), ..Self::default() };
         let (mut order, mut from) = (Vec::with_capacity(texts.len()), 0);
+        let (mut untold, mut told) = (Some(gaps), Vec::new());
         for (i, text) in texts.iter().enumerate() {
             // A message that the template shows in the next one ends where it begins.
             let end = ends.iter().skip(i).find(|end| **end > from).copied();
             let rest = prompt.get(from..end.unwrap_or(prompt.len())).unwrap_or_default();
-            let (piece, length) = frames.piece(rest, text.as_ref());
+            let text = text.as_ref();
+            let mut placed = None;
+            if is_ambiguous(rest, text) {
+                told = untold.take().map_or(told, |gaps| gaps().unwrap_or_default());
+                placed = told.get(i).and_then(|gap| frames.placed(rest, text, gap));
+            }
+            let (piece, length) = placed.unwrap_or_else(|| frames.piece(rest, text));
             order.push(piece);
             from += length;
         }
         frames.tail = prompt.get(from..).unwrap_or_default().to_vec();
         frames.runs = runs(&order);
         frames
+    }
+
+    /// The place of the piece with which `rest` begins, if that is `gap` and `text` after it, and its
+    /// length with `text`.
+    fn placed(&mut self, rest: &[u8], text: &str, gap: &[u8]) -> Option<(u32, usize)> {
+        let behind = rest.strip_prefix(gap)?;
+        let shown = [Shows::Whole, Shows::Trimmed].into_iter().find_map(|shows| {
+            let shown = shows.of(text)?;
+            behind.starts_with(shown.as_bytes()).then_some((shows, shown.len()))
+        });
+        let (shows, shown) = shown?;
+        let at = self.place(Piece { before: gap.to_vec(), shows });
+        Some((u32::try_from(at).unwrap_or(u32::MAX), gap.len() + shown))
+    }
+
+    /// The place of a piece, which is added if it isn't there.
+    fn place(&mut self, piece: Piece) -> usize {
+        let same = self.pieces.iter().position(|other| *other == piece);
+        same.unwrap_or_else(|| {
+            self.pieces.push(piece);
+            self.pieces.len() - 1
+        })
+    }
+
+    /// Leaves out the pieces that are in `others`, which are whole, and names their places.
+    pub fn relative_to(&mut self, others: &[Piece]) {
+        for piece in &mut self.pieces {
+            let same = others.iter().position(|other| other == piece);
+            if let Some(at) = same.and_then(|at| u32::try_from(at).ok()) {
+                *piece = Piece { before: Vec::new(), shows: Shows::AsIn(at) };
+            }
+        }
+    }
+
+    /// Puts them in again.
+    pub fn complete(&mut self, others: &[Piece]) {
+        for piece in &mut self.pieces {
+            let Shows::AsIn(at) = piece.shows else { continue };
+            let other = usize::try_from(at).ok().and_then(|at| others.get(at));
+            *piece = other.unwrap_or(piece).clone();
+        }
     }
 
     /// The place of the piece with which `rest` begins, and its length with `text`.
@@ -110,12 +174,7 @@ impl Frames {
             });
             let (before, shows, shown) = found.unwrap_or((0, Shows::Nothing, 0));
             let piece = Piece { before: rest.get(..before).unwrap_or_default().to_vec(), shows };
-            let same = self.pieces.iter().position(|other| *other == piece);
-            let at = same.unwrap_or_else(|| {
-                self.pieces.push(piece);
-                self.pieces.len() - 1
-            });
-            (at, before + shown)
+            (self.place(piece), before + shown)
         });
         (u32::try_from(at).unwrap_or(u32::MAX), length)
     }
@@ -154,13 +213,24 @@ impl Shows {
         match self {
             Self::Whole => Some(text),
             Self::Trimmed => Some(text.trim()),
-            Self::Nothing => None,
+            Self::Nothing | Self::AsIn(_) => None,
         }
     }
 }
 
+/// Whether `text` stands in a message at two places.
+fn is_ambiguous(message: &[u8], text: &str) -> bool {
+    let places = |shown: &str| {
+        let windows = message.len().checked_sub(shown.len()).map_or(0..0, |last| 0..last + 1);
+        let at = |at: &usize| message.get(*at..).is_some_and(|it| it.starts_with(shown.as_bytes()));
+        windows.filter(at).take(2).count()
+    };
+    let whole = places(text);
+    whole > 1 || (whole == 0 && places(text.trim()) > 1)
+}
+
 /// Where `part` begins in `whole`.
-pub(super) fn find(whole: &[u8], part: &[u8]) -> Option<usize> {
+pub(crate) fn find(whole: &[u8], part: &[u8]) -> Option<usize> {
     let last = whole.len().checked_sub(part.len())?;
     (0..=last).find(|at| whole.get(*at..).is_some_and(|rest| rest.starts_with(part)))
 }
@@ -227,6 +297,37 @@ mod tests {
         let prompt = b"<u>Hello</u><u>hello AGAIN</u><a>";
         let frames = Frames::of(prompt, &[12, 30], &texts);
         assert_eq!(frames.prompt(&texts).unwrap(), prompt);
+    }
+
+    /// A message may say what the template writes around it.
+    #[test]
+    fn a_text_that_the_template_writes_too_is_found_at_its_place() {
+        let texts = ["user", "assistant", "er", "t", "u", "/user>\n"].map(str::to_owned);
+        let (prompt, ends) = rendered(&texts, false);
+        let mut gaps: Vec<Vec<u8>> = Vec::new();
+        let (marked, _) = rendered(&texts.clone().map(|_| "~".to_owned()), false);
+        gaps.extend(marked.split(|byte| *byte == b'~').map(<[u8]>::to_vec));
+        let frames = Frames::between(&prompt, &ends, &texts, || Some(gaps.clone()));
+        let parts = frames.stretches(&texts).unwrap();
+        let written = parts.iter().filter_map(|part| match part {
+            Stretch::Template(at, bytes) => Some((*at, bytes.to_vec())),
+            Stretch::Text(..) => None,
+        });
+        assert_eq!(written.collect::<Vec<_>>(), gaps.into_iter().enumerate().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pieces_of_another_prompt_are_kept_once() {
+        let texts: Vec<String> = (0..9).map(|n| format!("text {n}")).collect();
+        let (prompt, ends) = rendered(&texts, false);
+        let base = Frames::of(&prompt, &ends, &texts);
+        let mut later = base.clone();
+        later.relative_to(&base.pieces);
+        let bytes = |frames: &Frames| postcard::to_allocvec(frames).unwrap().len();
+        assert!(bytes(&later) < bytes(&base) - 20, "{later:?}");
+        assert_eq!(later.prompt(&texts), None, "nothing is guessed");
+        later.complete(&base.pieces);
+        assert_eq!(later, base);
     }
 
     #[test]

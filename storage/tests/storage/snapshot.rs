@@ -32,6 +32,13 @@ fn a_snapshot_comes_back_to_whom_it_was_made_for() {
     assert_eq!(load(&store, SnapshotKind::Prefix), Ok(b"prefix".to_vec()));
     let other = store.load_snapshot(CONVERSATION, &[8; 32]).unwrap();
     assert_eq!(other, Err(Unusable::Foreign));
+    let has = |made_for: &[u8; 32]| store.has_snapshot(CONVERSATION, made_for).unwrap();
+    assert!(has(&MADE_FOR) && !has(&[8; 32]));
+    let file = disk.part(Part::Conversation);
+    file.set_len(file.len().unwrap() - 1).unwrap();
+    assert!(!has(&MADE_FOR), "it is cut short");
+    file.set_len(0).unwrap();
+    assert!(!has(&MADE_FOR));
 }
 
 /// Neither a forget nor a delete leaves a state that was made from the words, nor lets one that was

@@ -70,7 +70,7 @@ fn agent(forgetful: &Arc<Forgetful>, script: &[&str]) -> (TestAgent, ScriptedMod
     forgetful.store.set(Arc::clone(&store)).unwrap();
     let (asks, starts) = (Arc::clone(forgetful), Arc::clone(forgetful));
     // A companion knows only what it is told.
-    let model = ScriptedModel::new(WINDOW, []).on_start(move || starts.moment());
+    let model = ScriptedModel::new(16_384, []).on_start(move || starts.moment());
     let model = model.companions(move |role, prompt| {
         asks.moment();
         let word = if text(prompt).contains(SECRET) { SECRET } else { "garden" };
@@ -101,7 +101,8 @@ fn a_forget_at_any_moment_leaves_none_of_the_words() {
     let mut moments = 1;
     loop {
         let forgetful = Arc::new(Forgetful::default());
-        let (mut agent, model) = agent(&forgetful, &["<<garret-tool: grep safe>>", "By the fence."]);
+        let (mut agent, model) =
+            agent(&forgetful, &["<<garret-tool: grep safe>>", "By the fence."]);
         forgetful.left.store(moments, Ordering::SeqCst);
         turn(&mut agent, &session(), "How did the safe open, by the fence?").unwrap();
         smol::block_on(agent.idle(&session()));
