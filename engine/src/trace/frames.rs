@@ -101,10 +101,8 @@ impl Frames {
         let (mut order, mut from) = (Vec::with_capacity(texts.len()), 0);
         let (mut untold, mut told) = (Some(gaps), Vec::new());
         for (i, text) in texts.iter().enumerate() {
-            // A message that the template shows in the next one ends where it begins.
-            let end = ends.iter().skip(i).find(|end| **end > from).copied();
-            let rest = prompt.get(from..end.unwrap_or(prompt.len())).unwrap_or_default();
             let text = text.as_ref();
+            let rest = message(prompt, from, ends.get(i..).unwrap_or_default(), text);
             let mut placed = None;
             if is_ambiguous(rest, text) {
                 told = untold.take().map_or(told, |gaps| gaps().unwrap_or_default());
@@ -218,6 +216,17 @@ impl Shows {
     }
 }
 
+/// The part of a prompt from byte `from` on in which the message with `text` ends. A message that the
+/// template shows in the next one ends where it begins; one whose end is white space may, by `ends`, end
+/// before it.
+fn message<'p>(prompt: &'p [u8], from: usize, ends: &[usize], text: &str) -> &'p [u8] {
+    let later = ends.iter().copied().filter(|end| *end > from).chain([prompt.len()]);
+    let mut parts = later.take(2).map(|end| prompt.get(from..end).unwrap_or_default());
+    let first = parts.next().unwrap_or_default();
+    let has = |part: &[u8]| find(part, text.trim().as_bytes()).is_some();
+    if has(first) { first } else { parts.find(|part| has(part)).unwrap_or(first) }
+}
+
 /// Whether `text` stands in a message at two places.
 fn is_ambiguous(message: &[u8], text: &str) -> bool {
     let places = |shown: &str| {
@@ -289,6 +298,15 @@ mod tests {
         let frames = Frames::of(prompt, &[0, 22], &texts);
         assert_eq!(frames.prompt(&texts).unwrap(), prompt);
         assert!(frames.pieces.iter().all(|piece| piece.shows == Shows::Whole));
+    }
+
+    #[test]
+    fn a_text_is_found_behind_the_end_that_its_message_is_said_to_have() {
+        let texts = ["Hello", "Well? "];
+        let prompt = b"<u>Hello</u><u>Well? </u><a>";
+        let frames = Frames::of(prompt, &[12, 15], &texts);
+        assert!(frames.pieces.iter().all(|piece| piece.shows == Shows::Whole), "{frames:?}");
+        assert_eq!(frames.prompt(&texts).unwrap(), prompt);
     }
 
     #[test]
