@@ -23,6 +23,13 @@
 //! A reply in which the model generated a control token is kept as text alone: put back by its ids,
 //! that token would be structure in every later prompt, though nobody sees it.
 //!
+//! # Why does a stored turn have no hash of its text?
+//!
+//! Its check is one: eight bytes of the SHA-256 of its key and of all that the record holds. It tells
+//! damage, a record under another one's key and a turn that isn't the one it was (a deleted session
+//! begun again) as well as 32 more bytes did, which were a tenth of what an SD card had to write for
+//! a message.
+//!
 //! # Why does an unanswered message get a note in place of a reply?
 //!
 //! After a power cut a message may have no reply. Many templates refuse two user messages in a row,

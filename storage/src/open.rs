@@ -175,7 +175,7 @@ fn prepare(
 ) -> Result<(Journal, Tracker), Unopened> {
     let version = check(database, namespace)?;
     if version < VERSION {
-        upgrade(database)?;
+        upgrade(database, version)?;
     }
     let ready = found == Found::Database && version == VERSION;
     let folded = folded(database)?;
@@ -224,15 +224,17 @@ fn no_longer(seq: u64, why: &str) -> Unopened {
     ))
 }
 
-/// Version 1 becomes version 2.
-fn upgrade(database: &Database) -> Result<(), Fault> {
-    let activity = highest_activity(database)?;
+/// A file of an older version becomes one of this version. Records of the older form stay.
+fn upgrade(database: &Database, version: u32) -> Result<(), Fault> {
+    let activity = if version < 2 { Some(highest_activity(database)?) } else { None };
     let mut transaction = database.begin_write()?;
     {
         let mut meta = transaction.open_table(META)?;
         meta.insert(key::FORMAT, FORMAT.as_slice())?;
-        meta.insert(key::ACTIVITY, activity.to_le_bytes().as_slice())?;
-        meta.insert(key::JOURNAL, Position::default().to_bytes().as_slice())?;
+        if let Some(activity) = activity {
+            meta.insert(key::ACTIVITY, activity.to_le_bytes().as_slice())?;
+            meta.insert(key::JOURNAL, Position::default().to_bytes().as_slice())?;
+        }
     }
     table::make_all(&transaction)?;
     set_durability(&mut transaction, Durability::None)?;

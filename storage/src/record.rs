@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::Fault;
 use crate::journal::op::Reply;
+use crate::table::turn_key;
 use crate::view::{ReplyView, SessionInfo, StoredFinish, TurnView};
 
 #[derive(Archive, Serialize)]
@@ -29,13 +30,27 @@ pub(crate) struct SessionRecord {
 
 #[derive(Archive, Serialize)]
 pub(crate) struct TurnRecord {
-    pub(crate) session: u64,
-    pub(crate) seq: u64,
-    pub(crate) accepted_ms: i64,
-    pub(crate) content_hash: [u8; 32],
-    pub(crate) user_text: String,
-    pub(crate) clock_confidence: u8,
+    accepted_ms: i64,
+    user_text: String,
+    /// [`SLIM`] and how good the clock was.
+    form: u8,
 }
+
+/// Those of versions 1 and 2 of the format, which are read and not written any more.
+#[derive(Archive)]
+#[cfg_attr(test, derive(Serialize))]
+#[cfg_attr(not(test), expect(dead_code, reason = "only its archived form is used"))]
+struct WideTurnRecord {
+    session: u64,
+    seq: u64,
+    accepted_ms: i64,
+    content_hash: [u8; 32],
+    user_text: String,
+    clock_confidence: u8,
+}
+
+/// The last byte of a turn's root has this bit where the record is a [`TurnRecord`].
+const SLIM: u8 = 16;
 
 #[derive(Archive, Serialize)]
 pub(crate) struct ReplyRecord {
@@ -51,7 +66,8 @@ pub(crate) struct ReplyRecord {
 
 // The sizes that FORMAT.md promises.
 const _: () = assert!(size_of::<ArchivedSessionRecord>() == 56);
-const _: () = assert!(size_of::<ArchivedTurnRecord>() == 65);
+const _: () = assert!(size_of::<ArchivedTurnRecord>() == 17);
+const _: () = assert!(size_of::<ArchivedWideTurnRecord>() == 65);
 const _: () = assert!(size_of::<ArchivedReplyRecord>() == 74);
 /// Where a session's number lies in its root.
 const NUMBER_AT: usize = std::mem::offset_of!(ArchivedSessionRecord, number);
@@ -72,13 +88,27 @@ pub(crate) fn unseal(value: &[u8]) -> Option<&[u8]> {
     (seal(bytes) == *end).then_some(bytes)
 }
 
+/// The check of a value that counts under one key alone.
+fn seal_under(key: &[u8], bytes: &[u8]) -> [u8; SEAL] {
+    let hash = Sha256::new().chain_update(key).chain_update(bytes).finalize();
+    let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(hash);
+    [a, b, c, d, e, f, g, h]
+}
+
+fn archive<R>(record: &R) -> Result<AlignedVec, Fault>
+where
+    R: for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Error>>,
+{
+    rkyv::to_bytes(record)
+        .map_err(|error: Error| Fault::Engine(format!("can't encode a record: {error}")))
+}
+
 /// The value of a record: its bytes and their check.
 pub(crate) fn encode<R>(record: &R) -> Result<AlignedVec, Fault>
 where
     R: for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Error>>,
 {
-    let mut bytes = rkyv::to_bytes(record)
-        .map_err(|error: Error| Fault::Engine(format!("can't encode a record: {error}")))?;
+    let mut bytes = archive(record)?;
     let end = seal(&bytes);
     bytes.extend_from_slice(&end);
     Ok(bytes)
@@ -138,40 +168,73 @@ impl SessionRecord {
 }
 
 impl TurnRecord {
-    pub(crate) fn new(session: u64, seq: TurnSeq, text: &str, at: WallTime) -> Self {
-        Self {
-            session,
-            seq,
-            accepted_ms: at.unix_ms,
-            content_hash: Sha256::digest(text).into(),
-            user_text: text.to_owned(),
-            clock_confidence: byte_of(at.confidence),
-        }
+    /// The value of what was said in the turn of this key. Its check is that of the key as well: what
+    /// was written for another turn isn't right here.
+    pub(crate) fn encode(
+        session: u64,
+        seq: TurnSeq,
+        text: &str,
+        at: WallTime,
+    ) -> Result<AlignedVec, Fault> {
+        let (user_text, form) = (text.to_owned(), SLIM | byte_of(at.confidence));
+        let mut bytes = archive(&Self { accepted_ms: at.unix_ms, user_text, form })?;
+        let end = seal_under(&turn_key(session, seq), &bytes);
+        bytes.extend_from_slice(&end);
+        Ok(bytes)
     }
 
     /// Shows the record stored under the key of `session` and `seq`, without a reply.
-    pub(crate) fn view(session: u64, seq: TurnSeq, bytes: &[u8]) -> Result<TurnView<'_>, Fault> {
+    pub(crate) fn view(session: u64, seq: TurnSeq, value: &[u8]) -> Result<TurnView<'_>, Fault> {
         let name = || turn_name(session, seq);
-        let record: &ArchivedTurnRecord = access(bytes, "turn record", name)?;
-        if (record.session.to_native(), record.seq.to_native()) != (session, seq) {
-            return Err(damaged("turn record (its numbers aren't its key's)", name()));
-        }
-        let user = record.user_text.as_str();
-        let Some(clock) = confidence_of(record.clock_confidence) else {
+        let (accepted_ms, user, clock) = if is_slim(value) {
+            let record = Self::access(session, seq, value)
+                .ok_or_else(|| Fault::Damaged { what: "turn record", key: name() })?;
+            (record.accepted_ms, record.user_text.as_str(), record.form & !SLIM)
+        } else {
+            let record: &ArchivedWideTurnRecord = access(value, "turn record", name)?;
+            if (record.session.to_native(), record.seq.to_native()) != (session, seq) {
+                return Err(damaged("turn record (its numbers aren't its key's)", name()));
+            }
+            (record.accepted_ms, record.user_text.as_str(), record.clock_confidence)
+        };
+        let Some(clock) = confidence_of(clock) else {
             return Err(damaged("turn record (clock confidence)", name()));
         };
-        let accepted_ms = record.accepted_ms.to_native();
+        let Some(check) = value.last_chunk() else {
+            return Err(damaged("turn record", name()));
+        };
         Ok(TurnView {
             seq,
             user,
             speaker: None,
-            accepted_ms,
+            accepted_ms: accepted_ms.to_native(),
             clock,
-            content_hash: &record.content_hash,
+            check,
             reply: None,
             reply_damaged: false,
         })
     }
+
+    fn access(session: u64, seq: TurnSeq, value: &[u8]) -> Option<&ArchivedTurnRecord> {
+        let (bytes, end) = value.split_last_chunk::<SEAL>()?;
+        let right = seal_under(&turn_key(session, seq), bytes) == *end;
+        right.then(|| rkyv::access::<_, Error>(bytes).ok()).flatten()
+    }
+
+    /// The SHA-256 of its text that a record has within, in the form of versions 1 and 2.
+    pub(crate) fn stored_hash(value: &[u8]) -> Option<[u8; 32]> {
+        if is_slim(value) {
+            return None;
+        }
+        let record: &ArchivedWideTurnRecord = access(value, "turn record", String::new).ok()?;
+        Some(record.content_hash)
+    }
+}
+
+/// Whether a turn's value says that it is a [`TurnRecord`].
+fn is_slim(value: &[u8]) -> bool {
+    let last = value.len().checked_sub(SEAL + 1).and_then(|at| value.get(at));
+    last.is_some_and(|form| form & SLIM != 0)
 }
 
 impl ReplyRecord {
@@ -265,7 +328,20 @@ mod tests {
     const AT: WallTime = WallTime { unix_ms: -2, confidence: Confidence::Good };
 
     fn turn(text: &str) -> Vec<u8> {
-        encode(&TurnRecord::new(0x0102, 0x0304, text, AT)).unwrap().to_vec()
+        TurnRecord::encode(0x0102, 0x0304, text, AT).unwrap().to_vec()
+    }
+
+    /// The same, in the form of versions 1 and 2.
+    fn wide_turn(text: &str) -> Vec<u8> {
+        let record = WideTurnRecord {
+            session: 0x0102,
+            seq: 0x0304,
+            accepted_ms: AT.unix_ms,
+            content_hash: Sha256::digest(text).into(),
+            user_text: text.to_owned(),
+            clock_confidence: byte_of(AT.confidence),
+        };
+        encode(&record).unwrap().to_vec()
     }
 
     fn reply(text: &str, tokens: &[Token]) -> Vec<u8> {
@@ -288,17 +364,51 @@ mod tests {
     fn turn_record_bytes_are_those_of_the_format() {
         for (text, before, reference) in [
             ("bee", &b""[..], *b"bee\xff\xff\xff\xff\xff"),
-            ("nine byte", b"nine byte", [0x80 | 9, 0, 0, 0, 0xbf, 0xff, 0xff, 0xff]),
+            ("nine byte", b"nine byte", [0x80 | 9, 0, 0, 0, 0xef, 0xff, 0xff, 0xff]),
         ] {
             let mut expected = before.to_vec();
-            expected.extend([2, 1, 0, 0, 0, 0, 0, 0]);
-            expected.extend([4, 3, 0, 0, 0, 0, 0, 0]);
             expected.extend([0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
-            expected.extend(Sha256::digest(text));
             expected.extend(reference);
-            expected.push(2);
-            expected.extend(&Sha256::digest(&expected)[..8]);
+            expected.push(16 + 2);
+            let mut checked = vec![0, 0, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 0, 0, 3, 4];
+            checked.extend(&expected);
+            expected.extend(&Sha256::digest(&checked)[..8]);
             assert_eq!(turn(text), expected);
+        }
+    }
+
+    /// The same of versions 1 and 2.
+    #[test]
+    fn a_turn_record_of_older_versions_is_read() {
+        for (text, before, reference) in [
+            ("bee", &b""[..], *b"bee\xff\xff\xff\xff\xff"),
+            ("nine byte", b"nine byte", [0x80 | 9, 0, 0, 0, 0xbf, 0xff, 0xff, 0xff]),
+        ] {
+            let mut bytes = before.to_vec();
+            bytes.extend([2, 1, 0, 0, 0, 0, 0, 0]);
+            bytes.extend([4, 3, 0, 0, 0, 0, 0, 0]);
+            bytes.extend([0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+            bytes.extend(Sha256::digest(text));
+            bytes.extend(reference);
+            bytes.push(2);
+            let check = seal(&bytes);
+            bytes.extend(check);
+            assert_eq!(wide_turn(text), bytes);
+            let view = TurnRecord::view(0x0102, 0x0304, &bytes).unwrap();
+            assert_eq!((view.user, view.accepted_ms, view.clock), (text, -2, AT.confidence));
+            assert_eq!(*view.check, check);
+            assert_eq!(TurnRecord::stored_hash(&bytes), Some(Sha256::digest(text).into()));
+        }
+    }
+
+    /// Neither form says in the clear whose turn it is and is taken for another one's.
+    #[test]
+    fn a_turn_under_another_key_is_damaged() {
+        for bytes in [turn("a hat"), wide_turn("a hat")] {
+            assert!(TurnRecord::view(0x0102, 0x0304, &bytes).is_ok());
+            for (session, seq) in [(0x0102, 0x0305), (0x0103, 0x0304), (0, 0)] {
+                assert!(TurnRecord::view(session, seq, &bytes).is_err());
+            }
         }
     }
 
@@ -306,9 +416,9 @@ mod tests {
     #[test]
     fn a_long_text_has_its_length_spread_as_the_format_says() {
         let bytes = turn(&"x".repeat(100));
-        let root = &bytes[bytes.len() - 73..];
-        assert_eq!(root[56..60], [0x80 | 100 & 0x3f, (100 >> 6), 0, 0]);
-        assert_eq!(i32::from_le_bytes(root[60..64].try_into().unwrap()), -(100 + 56));
+        let root = &bytes[bytes.len() - 25..];
+        assert_eq!(root[8..12], [0x80 | 100 & 0x3f, (100 >> 6), 0, 0]);
+        assert_eq!(i32::from_le_bytes(root[12..16].try_into().unwrap()), -(100 + 8));
     }
 
     /// `FORMAT.md`, ReplyRecord, field by field.
@@ -336,9 +446,11 @@ mod tests {
 
         #[test]
         fn records_come_back(text: String, reply_text: String, ids in vec(any::<i32>(), 0..50)) {
-            let bytes = turn(&text);
-            let view = TurnRecord::view(0x0102, 0x0304, &bytes).unwrap();
-            prop_assert_eq!((view.user, view.accepted_ms, view.clock), (&*text, -2, AT.confidence));
+            for bytes in [turn(&text), wide_turn(&text)] {
+                let view = TurnRecord::view(0x0102, 0x0304, &bytes).unwrap();
+                let expected = (&*text, -2, AT.confidence);
+                prop_assert_eq!((view.user, view.accepted_ms, view.clock), expected);
+            }
             let tokens: Vec<_> = ids.into_iter().map(Token).collect();
             let bytes = reply(&reply_text, &tokens);
             let view = ReplyRecord::view(1, 2, &bytes).unwrap();
@@ -350,11 +462,15 @@ mod tests {
         /// Any bytes are a record or an error; where they are a record, its parts can be read.
         #[test]
         fn any_bytes_can_be_read(mut bytes in vec(any::<u8>(), 0..200), sealed: bool) {
+            let under = [&bytes[..], &seal_under(&turn_key(1, 1), &bytes)].concat();
             if sealed {
                 bytes.extend(seal(&bytes));
             }
             let _ = SessionRecord::read(b"a", &bytes);
-            let _ = TurnRecord::view(1, 1, &bytes);
+            for bytes in [&bytes, &under] {
+                let _ = TurnRecord::view(1, 1, bytes);
+                let _ = TurnRecord::stored_hash(bytes);
+            }
             if let Ok(view) = ReplyRecord::view(1, 1, &bytes) {
                 prop_assert!(view.text.len() + view.tokens.len() <= bytes.len());
             }
@@ -388,24 +504,29 @@ mod tests {
                 turns: 4,
                 activity: 5,
             };
-            let values =
-                [encode(&session).unwrap().to_vec(), turn(&text), reply(&text, &[Token(1); 9])];
-            let reads = |[session, turn, reply]: [&[u8]; 3]| {
+            let values = [
+                encode(&session).unwrap().to_vec(),
+                turn(&text),
+                wide_turn(&text),
+                reply(&text, &[Token(1); 9]),
+            ];
+            let reads = |[session, turn, wide, reply]: [&[u8]; 4]| {
                 [
                     SessionRecord::read(b"s", session).is_ok(),
                     TurnRecord::view(0x0102, 0x0304, turn).is_ok(),
+                    TurnRecord::view(0x0102, 0x0304, wide).is_ok(),
                     ReplyRecord::view(1, 2, reply).is_ok(),
                 ]
             };
             let whole = values.each_ref().map(|value| &**value);
-            prop_assert_eq!(reads(whole), [true; 3]);
-            prop_assert_eq!(reads(whole.map(|value| &value[..at.index(value.len())])), [false; 3]);
+            prop_assert_eq!(reads(whole), [true; 4]);
+            prop_assert_eq!(reads(whole.map(|value| &value[..at.index(value.len())])), [false; 4]);
             let changed = values.clone().map(|mut value| {
                 let at = at.index(value.len());
                 value[at] ^= flip;
                 value
             });
-            prop_assert_eq!(reads(changed.each_ref().map(|value| &**value)), [false; 3]);
+            prop_assert_eq!(reads(changed.each_ref().map(|value| &**value)), [false; 4]);
         }
     }
 }

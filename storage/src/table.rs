@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::record::damaged;
 
 /// Version of the format that is written; the highest that can be read.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 /// [`VERSION`] as it is stored.
 pub(crate) const FORMAT: [u8; 4] = VERSION.to_le_bytes();
 

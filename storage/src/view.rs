@@ -35,8 +35,9 @@ pub struct TurnView<'a> {
     pub accepted_ms: i64,
     /// How far that clock could be trusted.
     pub clock: Confidence,
-    /// SHA-256 of `user`.
-    pub content_hash: &'a [u8; 32],
+    /// Check of its record: another one where its session, its number, `user` or the clock is another
+    /// one.
+    pub check: &'a [u8; 8],
     /// The answer, once there is one.
     pub reply: Option<ReplyView<'a>>,
     /// Whether there is an answer that can't be read; `reply` is `None` then.

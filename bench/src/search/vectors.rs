@@ -12,7 +12,7 @@ use garret_llm::{Backend, Embedder, EmbedderOptions};
 use garret_storage::vectors::{Rotation, Side, Spec, UnitKey, VectorStore};
 
 use super::{Options, child, corpus};
-use crate::machine::{Bandwidth, status_bytes, thread_time, timed};
+use crate::machine::{read_rate, status_bytes, thread_time, timed};
 use crate::peers::{FAISS, Measured, Peers, SQLITE_VEC, USEARCH};
 use crate::report::{Report, Target, Unit};
 use crate::statistics::median;
@@ -22,6 +22,7 @@ use crate::synthetic::{Source, exact, recall};
 const FINGERPRINT: [u8; 32] = [1; 32];
 const DIMS: usize = 384;
 const COARSE: usize = 128;
+const PAGE: usize = 4_096;
 const K: usize = 10;
 
 /// Vectors that a rotation is learned from, drawn apart from those that are searched.
@@ -57,19 +58,22 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Reads int8 rows from memory with Garret's kernels, and the same number of bytes with nothing but
-/// sums, by turns; the bandwidth.
+/// Scans int8 rows with Garret's kernels, and reads the same bytes with nothing but sums, by turns;
+/// the bandwidth. Another buffer of as many bytes can be a quarter faster or slower to read.
 fn scan(report: &mut Report) -> f64 {
     const ROWS: usize = 1 << 20;
     const STEP: usize = 8_192;
     let kernels = kernels::detect();
-    let rows: Vec<i8> = (0..ROWS * COARSE).map(|i| (i % 251) as u8 as i8).collect();
+    let rows: Vec<i8> =
+        (0..ROWS * COARSE + PAGE).map(|i| ((i % 251) as u8 as i8).max(-127)).collect();
+    // They begin with a page, as those of a file do.
+    let start = rows.as_ptr().align_offset(PAGE).min(PAGE);
+    let rows = &rows[start..][..ROWS * COARSE];
     let query = &rows[..COARSE];
     let mut products = vec![0; STEP];
-    let machine = Bandwidth::new();
     let (mut scanned, mut read) = (Vec::new(), Vec::new());
     for _ in 0..15 {
-        read.push(machine.pass());
+        read.push(read_rate(rows));
         let ((), took) = timed(|| {
             for rows in rows.chunks_exact(STEP * COARSE) {
                 kernels.dot_rows_i8(query, rows, black_box(&mut products));

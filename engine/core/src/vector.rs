@@ -43,6 +43,16 @@ pub trait Kernels: Send + Sync {
     fn add_rows(&self, weights: &[f32], rows: &[f32], out: &mut [f32]) {
         add_rows(weights, rows, out);
     }
+
+    /// [`add_rows`](Self::add_rows) of the same rows for several lists of weights, all of them
+    /// `count` long and one after another, as are their sums: so that rows which don't fit the
+    /// nearest memory are fetched once for many. Lists without sums, and sums without a list, are left
+    /// out; `count` must not be 0.
+    fn add_rows_each(&self, count: usize, weights: &[f32], rows: &[f32], out: &mut [f32]) {
+        for (weights, sums) in each_list(count, weights, out) {
+            self.add_rows(weights, rows, sums);
+        }
+    }
 }
 
 /// The reference: one number after another, on any processor.
@@ -86,6 +96,18 @@ pub fn add_rows(weights: &[f32], rows: &[f32], out: &mut [f32]) {
             *sum += weight * number;
         }
     }
+}
+
+/// Lists of `count` weights, and the sums of each: as many of `out` as there are for each.
+pub fn each_list<'a>(
+    count: usize,
+    weights: &'a [f32],
+    out: &'a mut [f32],
+) -> impl Iterator<Item = (&'a [f32], &'a mut [f32])> {
+    let count = count.max(1);
+    let lists = weights.len().checked_div(count).unwrap_or(0);
+    let len = out.len().checked_div(lists).unwrap_or(0).max(1);
+    weights.chunks_exact(count).zip(out.chunks_exact_mut(len))
 }
 
 /// Sums that are held in registers: eight of four numbers each.

@@ -22,8 +22,8 @@ pub(super) struct Counts {
 /// How a turn is shown and what that costs.
 #[derive(Clone, Copy, Debug)]
 struct Counted {
-    /// SHA-256 of the user's words: a session that was deleted may be begun again by the same name.
-    content_hash: [u8; 32],
+    /// Of the turn's record: a session that was deleted may be begun again by the same name.
+    check: [u8; 8],
     cut: Option<(usize, usize)>,
     /// Tokens without the reply's.
     user: usize,
@@ -79,7 +79,7 @@ impl Counts {
         let kept = kept_tokens(view, &limits.fingerprint);
         let speaker = view.speaker.unwrap_or_default();
         let known = self.known.get(&view.seq).copied();
-        let known = known.filter(|counted| counted.content_hash == *view.content_hash);
+        let known = known.filter(|counted| counted.check == *view.check);
         let (shown, user) = match known {
             Some(Counted { cut: Some((head, tail)), user, .. }) => {
                 (Shown::cut(view.user, head, tail).by(speaker), user)
@@ -100,7 +100,7 @@ impl Counts {
             (None, _) => encoder.count(&Content::from(unanswered(view)), limits.room)?,
         };
         let counted = Counted {
-            content_hash: *view.content_hash,
+            check: *view.check,
             cut: shown.cut_bytes(),
             user,
             reply: view.reply.map(|_| reply),

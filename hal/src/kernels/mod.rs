@@ -57,6 +57,13 @@ const AHEAD: usize = 4_096;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 const LINE: usize = 64;
 
+/// Parts of the rows that are read side by side: while one waits for a page of memory to be found,
+/// others are delivered. On a Zen 4 four of them were read up to a quarter faster than one.
+#[cfg(target_arch = "x86_64")]
+const PARTS: usize = 4;
+#[cfg(target_arch = "aarch64")]
+const PARTS: usize = 1;
+
 /// Calls `dot` with each row that has a place in `out`, and puts 0 where there is no row.
 ///
 /// `ahead` is given every line of memory that will be wanted [`AHEAD`] bytes later. It may lie
@@ -70,15 +77,25 @@ fn each_row(
     ahead: impl Fn(*const i8),
     dot: impl Fn(&[i8]) -> i32,
 ) {
-    let mut rows = rows.chunks_exact(query.len().max(1));
-    for place in out {
-        let Some(row) = rows.next().filter(|_| !query.is_empty()) else {
-            *place = 0;
-            continue;
-        };
-        for line in (0..row.len()).step_by(LINE) {
+    let len = query.len();
+    // A row of no numbers has the product 0.
+    let whole = rows.len().checked_div(len).unwrap_or(0).min(out.len());
+    let (out, without) = out.split_at_mut(whole);
+    without.fill(0);
+    let part = whole / PARTS;
+    let product = |row: usize| {
+        let row = &rows[row * len..][..len];
+        for line in (0..len).step_by(LINE) {
             ahead(row.as_ptr().wrapping_add(AHEAD + line));
         }
-        *place = dot(row);
+        dot(row)
+    };
+    for at in 0..part {
+        for first in (0..PARTS).map(|number| number * part) {
+            out[first + at] = product(first + at);
+        }
+    }
+    for at in part * PARTS..whole {
+        out[at] = product(at);
     }
 }

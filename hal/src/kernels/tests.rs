@@ -62,8 +62,8 @@ fn agree(found: f32, expected: f32, query: &[u16], row: &[u16]) -> bool {
 proptest! {
     #[test]
     fn int8_rows_are_the_reference_to_the_bit(
-        (query, rows) in (0..300_usize).prop_flat_map(|dims| (bytes(dims), bytes(0..dims * 5 + 2))),
-        places in 0..7_usize,
+        (query, rows) in (0..300_usize).prop_flat_map(|dims| (bytes(dims), bytes(0..dims * 11 + 2))),
+        places in 0..13_usize,
     ) {
         let mut expected = vec![1; places];
         Scalar.dot_rows_i8(&query, &rows, &mut expected);
@@ -84,6 +84,27 @@ proptest! {
         for kernels in kernels() {
             let mut found = vec![0.25; len];
             kernels.add_rows(&weights, &rows, &mut found);
+            let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
+            prop_assert!(found.iter().zip(&expected).all(same), "{found:?} for {expected:?}");
+        }
+    }
+
+    #[test]
+    fn sums_of_rows_for_several_lists_are_what_each_is_alone(
+        (len, count, weights, rows) in prop_oneof![1..50_usize, (1..8_usize).prop_map(|n| n * 16)]
+            .prop_flat_map(|len| (Just(len), 1..9_usize, 0..11_usize))
+            .prop_flat_map(|(len, count, lists)| {
+                let weights = vec(number(), lists * count);
+                (Just(len), Just(count), weights, vec(number(), len * 5 + 1))
+            }),
+    ) {
+        let mut expected = vec![0.25; weights.len() / count * len];
+        for (weights, out) in weights.chunks_exact(count).zip(expected.chunks_exact_mut(len)) {
+            Scalar.add_rows(weights, &rows, out);
+        }
+        for kernels in kernels() {
+            let mut found = vec![0.25; expected.len()];
+            kernels.add_rows_each(count, &weights, &rows, &mut found);
             let same = |(a, b): (&f32, &f32)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan();
             prop_assert!(found.iter().zip(&expected).all(same), "{found:?} for {expected:?}");
         }

@@ -63,6 +63,20 @@ impl Kernels for Avx2 {
         // SAFETY: an `Avx2` is made only where the processor has AVX2.
         unsafe { add_wide_rows(weights, rows, out) }
     }
+
+    fn add_rows_each(&self, count: usize, weights: &[f32], rows: &[f32], out: &mut [f32]) {
+        let count = count.max(1);
+        let lists = weights.len() / count;
+        let len = out.len() / lists.max(1);
+        let wide = len > 0 && len.is_multiple_of(NARROW * 8);
+        let beside = if wide { lists / BESIDE * BESIDE } else { 0 };
+        let (weights, others) = weights.split_at(beside * count);
+        let (out, rest) = out.split_at_mut(beside * len);
+        // SAFETY: an `Avx2` is made only where the processor has AVX2.
+        unsafe { add_rows_beside(count, weights, rows, (len, out)) };
+        let lists = others.chunks_exact(count).zip(rest.chunks_exact_mut(len.max(1)));
+        lists.for_each(|(weights, sums)| self.add_rows(weights, rows, sums));
+    }
 }
 
 /// Registers of sums that are kept at a time: so many additions are under way at once.
@@ -87,6 +101,47 @@ fn add_wide_rows(weights: &[f32], rows: &[f32], out: &mut [f32]) {
         for (sum, wide) in sums.iter_mut().zip(wide) {
             // SAFETY: the 32 bytes written are those of `sum`; this store needs no alignment.
             unsafe { _mm256_storeu_ps(sum.as_mut_ptr(), wide) };
+        }
+    }
+}
+
+/// Registers of sums of each list, and lists that are worked at side by side.
+const NARROW: usize = 2;
+const BESIDE: usize = 4;
+
+/// [`Kernels::add_rows_each`] for a multiple of [`BESIDE`] lists and sums of a multiple of 16 numbers,
+/// `len` for each list. Sixteen columns of 384 rows fit the nearest memory and are used for all
+/// lists before the next ones are fetched.
+#[target_feature(enable = "avx2")]
+fn add_rows_beside(count: usize, weights: &[f32], rows: &[f32], (len, out): (usize, &mut [f32])) {
+    for at in (0..len).step_by(NARROW * 8) {
+        let lists = weights.chunks_exact(count * BESIDE).zip(out.chunks_exact_mut(len * BESIDE));
+        for (weights, out) in lists {
+            let mut sums = [[_mm256_setzero_ps(); NARROW]; BESIDE];
+            for (sums, out) in sums.iter_mut().zip(out.chunks_exact(len)) {
+                let (out, _) = out[at..].as_chunks::<8>();
+                sums.iter_mut().zip(out).for_each(|(sum, out)| *sum = load_f32(out));
+            }
+            let [a, b, c, d] = [0, 1, 2, 3].map(|list| &weights[list * count..][..count]);
+            let weights = a.iter().zip(b).zip(c.iter().zip(d));
+            for (((a, b), (c, d)), row) in weights.zip(rows.chunks_exact(len)) {
+                let Some(row) = row[at..].first_chunk::<{ NARROW * 8 }>() else { break };
+                let (row, _) = row.as_chunks::<8>();
+                let row: [__m256; NARROW] = std::array::from_fn(|i| load_f32(&row[i]));
+                for (sums, weight) in sums.iter_mut().zip([a, b, c, d]) {
+                    let weight = _mm256_set1_ps(*weight);
+                    for (sum, numbers) in sums.iter_mut().zip(row) {
+                        *sum = _mm256_add_ps(*sum, _mm256_mul_ps(weight, numbers));
+                    }
+                }
+            }
+            for (sums, out) in sums.iter().zip(out.chunks_exact_mut(len)) {
+                let (out, _) = out[at..].as_chunks_mut::<8>();
+                for (sum, out) in sums.iter().zip(out) {
+                    // SAFETY: the 32 bytes written are those of `out`; this store needs no alignment.
+                    unsafe { _mm256_storeu_ps(out.as_mut_ptr(), *sum) };
+                }
+            }
         }
     }
 }

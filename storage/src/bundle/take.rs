@@ -321,8 +321,8 @@ impl<'t> Taker<'t> {
         let key = self.next_turn(turn.seq, true)?;
         let number = self.session.number;
         within("its text", turn.text.len(), MAX_BYTES)?;
-        let record = TurnRecord::new(number, turn.seq, &turn.text, turn.at.time()?);
-        self.turns.insert(&key, encode(&record)?.as_slice())?;
+        let record = TurnRecord::encode(number, turn.seq, &turn.text, turn.at.time()?)?;
+        self.turns.insert(&key, record.as_slice())?;
         if let Some(name) = turn.speaker {
             within("its speaker's name", name.len(), MAX_NAME_BYTES)?;
             if name.is_empty() || name == "user" {

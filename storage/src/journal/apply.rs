@@ -98,7 +98,7 @@ fn accept(
     record.updated_ms = at.unix_ms;
     record.activity = count(transaction, key::ACTIVITY)?;
     let (number, seq) = (record.number, record.turns);
-    let turn = encode(&TurnRecord::new(number, seq, text, at.time()?))?;
+    let turn = TurnRecord::encode(number, seq, text, at.time()?)?;
     let key = turn_key(number, seq);
     if transaction.open_table(TURNS)?.insert(&key, turn.as_slice())?.is_some() {
         return Err(damaged("turn record (beyond its session's count)", turn_name(number, seq)));

@@ -120,7 +120,7 @@ impl<'a> Importer<'_, 'a> {
 
     fn add(&mut self, number: u64, seq: u64, said: &Said<'a>) -> Result<(), Fault> {
         let key = turn_key(number, seq);
-        let turn = encode(&TurnRecord::new(number, seq, said.text, said.at.time()?))?;
+        let turn = TurnRecord::encode(number, seq, said.text, said.at.time()?)?;
         if self.turns.insert(&key, turn.as_slice())?.is_some() {
             return Err(damaged(
                 "turn record (beyond its session's count)",

@@ -80,7 +80,7 @@ impl Whole {
     /// Seals what `medium` holds.
     pub(super) fn seal(medium: Arc<dyn Medium>) -> Result<Self, MediumError> {
         let len = medium.len()?;
-        let trailer = trailer(len, &digest(&*medium, len)?);
+        let trailer = trailer(VERSION, len, &digest(&*medium, len)?);
         medium.sync()?;
         // Only now, so that the seal is never there without what it seals.
         medium.write_at(len, &trailer)?;
@@ -135,9 +135,9 @@ fn digest(medium: &dyn Medium, len: u64) -> Result<[u8; 32], MediumError> {
 }
 
 /// What follows the `len` bytes of this digest.
-fn trailer(len: u64, digest: &[u8; 32]) -> Vec<u8> {
+fn trailer(version: u32, len: u64, digest: &[u8; 32]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
-    bytes.extend(VERSION.to_le_bytes());
+    bytes.extend(version.to_le_bytes());
     bytes.extend(len.to_le_bytes());
     bytes.extend(digest);
     bytes.extend(seal(&bytes));
@@ -147,10 +147,14 @@ fn trailer(len: u64, digest: &[u8; 32]) -> Vec<u8> {
 /// The digest in a trailer, if it is one of `len` bytes.
 fn digest_in(len: u64, bytes: &[u8; TRAILER]) -> Option<[u8; 32]> {
     let digest = *bytes.get(MAGIC.len() + 4 + 8..)?.first_chunk()?;
-    (*trailer(len, &digest) == *bytes).then_some(digest)
+    let version = u32::from_le_bytes(*bytes.get(MAGIC.len()..)?.first_chunk()?);
+    let known = (FIRST_VERSION..=VERSION).contains(&version);
+    (known && *trailer(version, len, &digest) == *bytes).then_some(digest)
 }
 
 const MAGIC: [u8; 16] = *b"Garret rewrite\r\n";
+/// The first version of the format that has this.
+const FIRST_VERSION: u32 = 2;
 /// Magic, version, length, digest, check.
 const TRAILER: usize = 16 + 4 + 8 + 32 + SEAL;
 const TRAILER_U64: u64 = 68;
@@ -187,5 +191,22 @@ impl Medium for Window {
 
     fn sync(&self) -> Result<(), MediumError> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program of the version before may have been cut short after its trailer was there.
+    #[test]
+    fn trailers_of_every_version_that_had_them_count() {
+        for version in 0..=VERSION + 1 {
+            let bytes = trailer(version, 9, &[7; 32]);
+            let bytes = <&[u8; TRAILER]>::try_from(&*bytes).unwrap();
+            let known = (2..=VERSION).contains(&version);
+            assert_eq!(digest_in(9, bytes), known.then_some([7; 32]));
+            assert_eq!(digest_in(8, bytes), None);
+        }
     }
 }

@@ -151,6 +151,29 @@ impl Rotation {
         out: &mut Vec<u8>,
     ) {
         self.turn(kernels, vector, turned);
+        self.put(turned, out);
+    }
+
+    /// The stored rows of vectors that lie one after another; `turned` is scratch.
+    pub(super) fn rows(
+        &self,
+        kernels: &dyn Kernels,
+        vectors: &[f32],
+        turned: &mut Vec<f32>,
+        out: &mut Vec<u8>,
+    ) {
+        if !self.is_learned() {
+            let vectors = vectors.chunks_exact(self.dims);
+            return vectors.for_each(|vector| self.row(kernels, vector, turned, out));
+        }
+        turned.clear();
+        turned.resize(vectors.len() / self.dims * self.coarse, 0.0);
+        kernels.add_rows_each(self.dims, vectors, &self.columns, turned);
+        turned.chunks_exact(self.coarse).for_each(|turned| self.put(turned, out));
+    }
+
+    /// Adds what is kept of a vector as a stored row.
+    fn put(&self, turned: &[f32], out: &mut Vec<u8>) {
         let end = out.len() + self.stride();
         out.extend(turned.iter().map(|x| quantise(*x, self.scale).cast_unsigned()));
         out.resize(end, 0);

@@ -24,11 +24,22 @@ const CANDIDATES_PER_ROOT: f64 = 0.52;
 /// Rows that are scored exactly for each hit that is asked for, where that is more.
 const CANDIDATES_PER_HIT: usize = 4;
 
+/// Deviations of the coarse vectors' error beyond which rows aren't looked at. Of 100,000 made-up
+/// vectors with the spectrum of an embedder's, on average 78 of 164 candidates were looked at and
+/// .9936 of the ten closest found, instead of .9968; with 4 deviations, 57 and .9904.
+const FAR: f64 = 5.0;
+
+/// Rows from which that error is taken at least.
+const ENOUGH: f64 = 32.0;
+
 /// Coarse rows that are read at once.
 const STEP: usize = 8_192;
 
+/// Products of which those that are wanted are asked for together.
+const ASKED: usize = 1_024;
+
 /// Products that are looked at together.
-const GLANCE: usize = 64;
+const GLANCE: usize = 16;
 
 /// Bytes up to which whole vectors are mapped.
 const MAPPED: usize = 32 << 20;
@@ -89,7 +100,7 @@ impl VectorStore {
         k: usize,
         filter: &dyn Fn(UnitKey) -> bool,
     ) -> Result<Vec<Hit>, VectorError> {
-        self.search_among(query, k, candidates(k, self.len()), filter)
+        self.nearest(query, k, candidates(k, self.len()), Some(FAR), filter)
     }
 
     /// [`search`](Self::search) that scores `candidates` rows exactly.
@@ -103,30 +114,60 @@ impl VectorStore {
         candidates: usize,
         filter: &dyn Fn(UnitKey) -> bool,
     ) -> Result<Vec<Hit>, VectorError> {
+        self.nearest(query, k, candidates, None, filter)
+    }
+
+    /// [`search_among`](Self::search_among) that ends where the rest of the candidates is `far` away,
+    /// in deviations of the error that coarse vectors had so far.
+    fn nearest(
+        &self,
+        query: &[f32],
+        k: usize,
+        candidates: usize,
+        far: Option<f64>,
+        filter: &dyn Fn(UnitKey) -> bool,
+    ) -> Result<Vec<Hit>, VectorError> {
         let query = self.prepare(query)?;
         let Some(loaded) = self.current() else { return Ok(Vec::new()) };
+        let mut exact = Exact::new(self, loaded, &query, k);
         let Some(coarse) = &loaded.coarse else {
-            let all = loaded.slots.iter().filter(|(_, key)| filter(*key));
-            return Ok(self.exact(loaded, &query, all.map(|(slot, _)| slot), k));
+            let all = loaded.slots.iter().filter(|(_, key)| filter(*key)).map(|(slot, _)| slot);
+            exact.score_all(&all.collect::<Vec<_>>());
+            return Ok(exact.into_hits());
         };
         let mut top = Top::new(candidates.max(k));
-        let (row, _) = coarse.rotation.query(&*self.kernels, &query.vector);
+        let (row, factor) = coarse.rotation.query(&*self.kernels, &query.vector);
+        let mut wanted = Vec::new();
         self.scan(loaded, coarse, &row, |first, dots| {
-            // Nearly all rows are too far: some at a time are passed over by their best.
-            for (slot, dots) in (first..).step_by(GLANCE).zip(dots.chunks(GLANCE)) {
-                let best = dots.iter().fold(i32::MIN, |best, dot| best.max(*dot));
-                if !top.wants(best) {
-                    continue;
+            for (first, dots) in (first..).step_by(ASKED).zip(dots.chunks(ASKED)) {
+                // Nearly all rows are too far: some at a time are passed over by their best.
+                for (slot, dots) in (first..).step_by(GLANCE).zip(dots.chunks(GLANCE)) {
+                    let best = dots.iter().fold(i32::MIN, |best, dot| best.max(*dot));
+                    if top.wants(best) {
+                        let all = (slot..).zip(dots).map(|(slot, dot)| (slot, *dot));
+                        wanted.extend(all.filter(|(_, dot)| top.wants(*dot)));
+                    }
                 }
-                for (slot, dot) in (slot..).zip(dots) {
-                    if top.wants(*dot) && loaded.slots.key(slot).is_some_and(filter) {
-                        top.push(*dot, slot);
+                // Together, as each one's key may have to come from memory.
+                for (slot, dot) in wanted.drain(..) {
+                    if top.wants(dot) && loaded.slots.key(slot).is_some_and(filter) {
+                        top.push(dot, slot);
                     }
                 }
             }
         });
-        let slots = top.into_best().into_iter().map(|(_, slot)| slot);
-        Ok(self.exact(loaded, &query, slots, k))
+        let mut errors = Errors::default();
+        for some in top.into_best().chunks(TOUCHED) {
+            let nearest = f64::from(some[0].0) * f64::from(factor);
+            if far.is_some_and(|far| errors.is_beyond(exact.least(), nearest, far)) {
+                break;
+            }
+            let slots: Vec<Slot> = some.iter().map(|(_, slot)| *slot).collect();
+            exact.score(&slots, |at, cosine| {
+                errors.add(f64::from(cosine) - f64::from(some[at].0) * f64::from(factor));
+            });
+        }
+        Ok(exact.into_hits())
     }
 
     /// How close every unit that passes `filter` is to `query`; the closest `exact` units exactly.
@@ -159,11 +200,14 @@ impl VectorStore {
                     }
                 }
             });
-            let slots = top.into_best().into_iter().map(|(_, slot)| slot);
-            scores.top = self.exact(loaded, &query, slots, exact);
+            let mut closest = Exact::new(self, loaded, &query, exact);
+            closest.score_all(&top.into_best().into_iter().map(|(_, it)| it).collect::<Vec<_>>());
+            scores.top = closest.into_hits();
         } else {
-            let slots = (0..loaded.slots.len() as Slot).filter(|slot| pass(*slot));
-            scores.top = self.exact(loaded, &query, slots, loaded.slots.len());
+            let slots: Vec<_> = (0..loaded.slots.len() as Slot).filter(|it| pass(*it)).collect();
+            let mut all = Exact::new(self, loaded, &query, slots.len());
+            all.score_all(&slots);
+            scores.top = all.into_hits();
         }
         for hit in &scores.top {
             if let Some(slot) = loaded.slots.find(hit.key) {
@@ -227,41 +271,88 @@ impl VectorStore {
             }
         }
     }
+}
 
-    /// The best `k` of some rows by their whole vectors.
-    fn exact(
-        &self,
-        loaded: &Loaded,
-        query: &Query,
-        slots: impl Iterator<Item = Slot>,
-        k: usize,
-    ) -> Vec<Hit> {
-        let mut top = Top::new(k);
-        let slots: Vec<Slot> = slots.collect();
-        let (mut bits, mut buffer) = (Vec::new(), Vec::new());
+/// Scores rows by their whole vectors, and keeps the best.
+struct Exact<'a> {
+    store: &'a VectorStore,
+    loaded: &'a Loaded,
+    query: &'a Query,
+    top: Top<Score>,
+    bits: Vec<u16>,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Exact<'a> {
+    fn new(store: &'a VectorStore, loaded: &'a Loaded, query: &'a Query, k: usize) -> Self {
+        Self { store, loaded, query, top: Top::new(k), bits: Vec::new(), buffer: Vec::new() }
+    }
+
+    fn score_all(&mut self, slots: &[Slot]) {
         for some in slots.chunks(TOUCHED) {
-            some.iter().for_each(|slot| touch_whole(loaded, *slot));
-            for slot in some {
-                let read = show_whole(loaded, *slot, &mut buffer, |bytes| {
-                    let row = in_place(bytes).unwrap_or_else(|| {
-                        copy_bits(bytes, &mut bits);
-                        &bits
-                    });
-                    let cosine = self.kernels.dot_f16(&query.halves, row).clamp(-1.0, 1.0);
-                    top.push(Score(cosine), *slot);
+            self.score(some, |_, _| ());
+        }
+    }
+
+    /// Scores some rows together, and hands the place of each that can be read, and its cosine, to
+    /// `each`.
+    fn score(&mut self, slots: &[Slot], mut each: impl FnMut(usize, f32)) {
+        let Self { store, loaded, query, top, bits, buffer } = self;
+        slots.iter().for_each(|slot| touch_whole(loaded, *slot));
+        for (at, slot) in slots.iter().enumerate() {
+            let read = show_whole(loaded, *slot, buffer, |bytes| {
+                let row = in_place(bytes).unwrap_or_else(|| {
+                    copy_bits(bytes, bits);
+                    bits
                 });
-                match read {
-                    Ok(true) => {}
-                    Ok(false) => {
-                        tracing::warn!(slot, "a damaged vector is left out and will be made anew");
-                        self.suspect().push(*slot);
-                    }
-                    Err(error) => tracing::warn!(%error, slot, "a vector can't be read"),
+                let cosine = store.kernels.dot_f16(&query.halves, row).clamp(-1.0, 1.0);
+                top.push(Score(cosine), *slot);
+                each(at, cosine);
+            });
+            match read {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::warn!(slot, "a damaged vector is left out and will be made anew");
+                    store.suspect().push(*slot);
                 }
+                Err(error) => tracing::warn!(%error, slot, "a vector can't be read"),
             }
         }
-        let hit = |(Score(cosine), slot)| Some(Hit { key: loaded.slots.key(slot)?, cosine });
-        top.into_best().into_iter().filter_map(hit).collect()
+    }
+
+    /// The lowest cosine of the best, if there are as many as are kept.
+    fn least(&mut self) -> Option<f32> {
+        self.top.least().map(|Score(cosine)| cosine)
+    }
+
+    fn into_hits(self) -> Vec<Hit> {
+        let hit = |(Score(cosine), slot)| Some(Hit { key: self.loaded.slots.key(slot)?, cosine });
+        self.top.into_best().into_iter().filter_map(hit).collect()
+    }
+}
+
+/// What coarse vectors were off by.
+#[derive(Debug, Default)]
+struct Errors {
+    count: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Errors {
+    fn add(&mut self, error: f64) {
+        self.count += 1.0;
+        self.sum += error;
+        self.squares += error * error;
+    }
+
+    /// Whether a row of this coarse cosine, and all that are farther, aren't among the best, whose
+    /// lowest is `least`, unless it is off by `far` deviations or more.
+    fn is_beyond(&self, least: Option<f32>, coarse: f64, far: f64) -> bool {
+        let Some(least) = least.filter(|_| self.count >= ENOUGH) else { return false };
+        let mean = self.sum / self.count;
+        let deviation = (self.squares / self.count - mean * mean).max(0.0).sqrt();
+        coarse + mean + far * deviation < f64::from(least)
     }
 }
 

@@ -31,6 +31,12 @@ impl<S: Ord + Copy> Top<S> {
         }
     }
 
+    /// The lowest of the best scores, if there are as many as are kept.
+    pub(super) fn least(&mut self) -> Option<S> {
+        self.pick();
+        self.worst
+    }
+
     /// What was kept, best first.
     pub(super) fn into_best(mut self) -> Vec<(S, Slot)> {
         self.pick();
@@ -87,6 +93,12 @@ mod tests {
             for (score, slot) in scores.iter().zip(0..) {
                 if top.wants(*score) {
                     top.push(*score, slot);
+                }
+                if slot % 7 == 3 {
+                    let mut before = scores[..=slot as usize].to_vec();
+                    before.sort_unstable_by(|a, b| b.cmp(a));
+                    let least = room.checked_sub(1).and_then(|last| before.get(last));
+                    prop_assert_eq!(top.least(), least.copied());
                 }
             }
             let mut expected: Vec<_> = scores.iter().copied().zip(0..).collect();

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use garret_core::medium::{Medium, MediumError};
 use garret_core::vector::Kernels;
+use zerocopy::IntoBytes as _;
 
 use super::layout::{BLOCK_ROWS, CoarseHead, ENTRY, FULL_VERSION, FullHead, PAGE, entry};
 use super::load::{Coarse, Loaded, show};
@@ -25,6 +26,9 @@ const MAX_PENDING: usize = 1 << 16;
 
 /// Rows of the coarse file that are written at once while it is made anew.
 const REBUILD_ROWS: usize = 4_096;
+
+/// Vectors that are turned together.
+const TURNED: usize = 16;
 
 /// A unit on its way into a row: its vector, and what that is multiplied with to have length 1.
 struct New<'a> {
@@ -310,6 +314,14 @@ impl Spec {
     }
 }
 
+/// Adds numbers as they are stored: little-endian.
+fn put_halves(halves: &[u16], out: &mut Vec<u8>) {
+    match cfg!(target_endian = "little") {
+        true => out.extend_from_slice(halves.as_bytes()),
+        false => out.extend(halves.iter().flat_map(|half| half.to_le_bytes())),
+    }
+}
+
 impl Loaded {
     /// Writes vectors into rows that follow each other within a block, and gives their entries.
     fn write_run(
@@ -322,17 +334,22 @@ impl Loaded {
         let dims = self.head.dims as usize;
         let (mut whole, mut rows) = (Vec::with_capacity(units.len() * dims * 2), Vec::new());
         let (mut halves, mut wide, mut turned) = (Vec::new(), Vec::new(), Vec::new());
-        let mut entries = Vec::with_capacity(units.len());
+        let (mut entries, mut together) = (Vec::with_capacity(units.len()), Vec::new());
         for (slot, new) in (first..).zip(units) {
             scaled(new.vector, new.factor, &mut wide);
             halve(&wide, &mut halves);
             widen(&halves, &mut wide);
-            coarse.rotation.row(kernels, &wide, &mut turned, &mut rows);
+            together.extend_from_slice(&wide);
+            if together.len() >= TURNED * dims {
+                coarse.rotation.rows(kernels, &together, &mut turned, &mut rows);
+                together.clear();
+            }
             let start = whole.len();
-            whole.extend(halves.iter().flat_map(|half| half.to_le_bytes()));
+            put_halves(&halves, &mut whole);
             let check = self.head.vector_check(&whole[start..]);
             entries.push((slot, new.key, check));
         }
+        coarse.rotation.rows(kernels, &together, &mut turned, &mut rows);
         self.medium.write_at(self.head.vector_at(first), &whole)?;
         coarse.medium.write_at(coarse.row_at(first), &rows)?;
         let epoch = self.head.epoch;

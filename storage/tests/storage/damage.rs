@@ -106,7 +106,7 @@ fn another_database_is_not_a_store() {
 #[test]
 fn a_newer_format_is_refused() {
     let error = read(&set_meta("format", &7_u32.to_le_bytes())).unwrap_err();
-    assert!(matches!(error, OpenError::NewerFormat { found: 7, known: 2, .. }), "{error}");
+    assert!(matches!(error, OpenError::NewerFormat { found: 7, known: 3, .. }), "{error}");
 }
 
 #[test]

@@ -63,7 +63,62 @@ fn version_2_is_read_and_written_on() {
     check_version_2(&store);
 }
 
-/// Everything in the fixture of version 2.
+/// What waits in the journal of version 2 is applied again and goes on among records of this version;
+/// reading alone changes neither file.
+#[test]
+fn version_2_is_upgraded_by_the_first_write() {
+    let files = [fixture("v2.redb"), fixture("v2.log")];
+    let pair = Pair::of(files.clone());
+    check_version_2(&pair.open());
+    assert!(pair.bytes() == files, "reading wrote");
+    let store = pair.open();
+    apply(&store, &Op::Accept { session: 2, text: "on".to_owned(), ms: 1 }).unwrap();
+    assert_eq!(store.pending().unwrap(), 0);
+    apply(&store, &Op::Accept { session: 2, text: "and on".to_owned(), ms: 2 }).unwrap();
+    assert_eq!(store.pending().unwrap(), 1);
+    let expected = dump(&store).unwrap();
+    let again = Pair::of(pair.bytes()).open();
+    assert_eq!(dump(&again).unwrap(), expected);
+    assert!(again.verify().unwrap().problems.is_empty());
+    again.delete(&id(2)).unwrap();
+    check_version_2(&again);
+}
+
+/// Written anew, records keep the form that they have.
+#[test]
+fn version_2_is_written_anew_as_it_is() {
+    let mut images = crate::rewrite::Images::default();
+    (images[0], images[1]) = (fixture("v2.redb"), fixture("v2.log"));
+    let disk = crate::rewrite::Disk::of(images);
+    let open = || {
+        let disk = disk.clone();
+        let namespace = crate::model::NAMESPACE;
+        Store::on_media(namespace, move |part| Ok(Box::new(disk.part(part).clone()))).unwrap()
+    };
+    let store = open();
+    store.compact().unwrap();
+    check_version_2(&store);
+    drop(store);
+    check_version_2(&open());
+}
+
+#[test]
+fn version_3_is_read_and_written_on() {
+    let pair = Pair::of([fixture("v3.redb"), fixture("v3.log")]);
+    let store = pair.open();
+    assert_eq!(store.pending().unwrap(), 5);
+    check_version_2(&store);
+    apply(&store, &Op::Accept { session: 2, text: "on".to_owned(), ms: 1 }).unwrap();
+    assert_eq!(store.pending().unwrap(), 6);
+    store.fold().unwrap();
+    drop(store);
+    let store = Pair::of([pair.bytes()[0].clone(), Vec::new()]).open();
+    assert!(store.verify().unwrap().problems.is_empty());
+    store.delete(&id(2)).unwrap();
+    check_version_2(&store);
+}
+
+/// Everything in the fixtures of versions 2 and 3.
 fn check_version_2(store: &Store) {
     let found = dump(store).unwrap();
     let (imported, rest) = found.sessions.into_iter().partition(|session| session.id == "0");
@@ -109,10 +164,10 @@ fn imports(session: &garret_core::id::SessionId) -> [ImportedTurn<'_>; 4] {
 }
 
 /// Wrote the fixture; `tests/fixtures/README.md` says when to run it again: never for a version
-/// that was released.
+/// that was released. Those of version 2 were written by the same steps.
 #[test]
 #[ignore = "writes a fixture"]
-fn write_version_2() {
+fn write_version_3() {
     let pair = Pair::<RamMedium>::default();
     let store = pair.open();
     let (folded, waiting) = (said_in_version_2().len() - 3, 3);
@@ -143,6 +198,6 @@ fn write_version_2() {
     assert_eq!(store.pending().unwrap(), waiting + 2);
     check_version_2(&store);
     let [records, journal] = pair.bytes();
-    std::fs::write(path("v2.redb"), records).unwrap();
-    std::fs::write(path("v2.log"), journal).unwrap();
+    std::fs::write(path("v3.redb"), records).unwrap();
+    std::fs::write(path("v3.log"), journal).unwrap();
 }
