@@ -267,10 +267,9 @@ where
     fn survey(&mut self, session: &SessionId) -> Result<Survey, Broken> {
         let ticket = self.parts.store.ticket();
         let frontier = self.parts.store.frontier(session)?;
-        let mut roots = self.parts.store.summaries(session)?;
-        let beyond = roots.iter().filter(|summary| summary.from > frontier);
-        let next = beyond.map(|summary| summary.from).min();
-        roots.retain(|summary| summary.parent.is_none() && summary.to <= frontier);
+        let mut roots = self.parts.store.roots(session)?;
+        let next = self.parts.store.leaf_after(session, frontier)?;
+        roots.retain(|summary| summary.to <= frontier);
         let from =
             self.context(session)?.map_or(frontier.saturating_add(1), |context| context.from);
         let live = self.live_from(session);

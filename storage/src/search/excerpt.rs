@@ -1,17 +1,57 @@
 //! The part of a text that answers.
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use crate::text::{Language, terms, tokens};
+use crate::text::{Kind, Language, Token, terms, tokens};
+
+/// The words of a query, each as its terms, and which of them the words of texts were found to be: many
+/// texts have the same words, and stemming one takes far longer than looking it up.
+pub(super) struct Asked<'q> {
+    words: &'q [Vec<String>],
+    met: RefCell<HashMap<Language, HashMap<String, Option<usize>>>>,
+}
+
+impl<'q> Asked<'q> {
+    pub(super) fn new(words: &'q [Vec<String>]) -> Self {
+        Self { words, met: RefCell::default() }
+    }
+
+    /// Which of the words a token of a text in `language` is.
+    fn position(&self, token: &Token<'_>, language: Language) -> Option<usize> {
+        if token.kind != Kind::Word {
+            return self.look(token, language);
+        }
+        let mut met = self.met.borrow_mut();
+        let met = met.entry(language).or_default();
+        match met.get(token.text) {
+            Some(position) => *position,
+            None => {
+                let position = self.look(token, language);
+                met.insert(token.text.to_owned(), position);
+                position
+            }
+        }
+    }
+
+    fn look(&self, token: &Token<'_>, language: Language) -> Option<usize> {
+        let mut position = None;
+        terms(token, language, &mut |term| {
+            let known = |word: &Vec<String>| word.iter().any(|known| known == term);
+            position = position.or_else(|| self.words.iter().position(known));
+        });
+        position
+    }
+}
 
 /// Where `text` is closest to the query: at most `most` bytes and the rest of a word, around the place
 /// that holds most different words of it; its beginning when it holds none.
-pub(super) fn excerpt(text: &str, words: &[Vec<String>], most: usize) -> Range<usize> {
+pub(super) fn excerpt(text: &str, asked: &Asked<'_>, most: usize) -> Range<usize> {
     if text.len() <= most {
         return 0..text.len();
     }
-    let matches = matches(text, words);
+    let matches = matches(text, asked);
     let mut best = (0, 0..0);
     for (number, (range, _)) in matches.iter().enumerate() {
         let limit = range.start.saturating_add(most).saturating_sub(LEAD_BYTES);
@@ -39,19 +79,14 @@ const LEAD_BYTES: usize = 60;
 const MATCHES: usize = 1000;
 
 /// Where the text has a word of the query, and which.
-fn matches(text: &str, words: &[Vec<String>]) -> Vec<(Range<usize>, usize)> {
+fn matches(text: &str, asked: &Asked<'_>) -> Vec<(Range<usize>, usize)> {
     let language = Language::detect(text);
     let mut found = Vec::new();
     tokens(text, &mut |token| {
         if found.len() == MATCHES {
             return;
         }
-        let mut word = None;
-        terms(&token, language, &mut |term| {
-            let known = |word: &Vec<String>| word.iter().any(|known| known == term);
-            word = word.or_else(|| words.iter().position(known));
-        });
-        if let Some(word) = word {
+        if let Some(word) = asked.position(&token, language) {
             found.push((token.start..token.start + token.text.len(), word));
         }
     });
@@ -85,15 +120,29 @@ mod tests {
     fn the_excerpt_is_where_most_of_the_query_is() {
         let filler = "lorem ipsum dolor ".repeat(40);
         let text = format!("A bee. {filler}The bee and the hive stood there. {filler}A hive.");
-        let found = &text[excerpt(&text, &words(&["bee", "hive"]), EXCERPT_BYTES)];
+        let found = &text[excerpt(&text, &Asked::new(&words(&["bee", "hive"])), EXCERPT_BYTES)];
         assert!(found.contains("The bee and the hive stood there."), "{found}");
         assert!(found.len() <= EXCERPT_BYTES);
         assert!(
             found.starts_with("lorem") || found.starts_with("ipsum") || found.starts_with("dolor")
         );
         assert!(found.ends_with("lorem") || found.ends_with("ipsum") || found.ends_with("dolor"));
-        assert_eq!(excerpt("short", &words(&["bee"]), EXCERPT_BYTES), 0..5);
-        assert_eq!(excerpt(&filler, &words(&["bee"]), EXCERPT_BYTES).start, 0);
+        assert_eq!(excerpt("short", &Asked::new(&words(&["bee"])), EXCERPT_BYTES), 0..5);
+        assert_eq!(excerpt(&filler, &Asked::new(&words(&["bee"])), EXCERPT_BYTES).start, 0);
+    }
+
+    /// A word that was met in one text is the same in others, in each language by its own stems.
+    #[test]
+    fn what_was_met_before_makes_no_difference() {
+        let words = words(&["running", "laufen", "hats"]);
+        let asked = Asked::new(&words);
+        for text in [
+            "She runs and he is running with three hats, and so she runs on for a while.",
+            "Er runs und er lief, und wir laufen mit drei hats, und sie laufen noch lange.",
+            "She runs and he is running with three hats, and so she runs on for a while.",
+        ] {
+            assert_eq!(matches(text, &asked), matches(text, &Asked::new(&words)), "{text}");
+        }
     }
 
     proptest! {
@@ -102,7 +151,7 @@ mod tests {
             before in "(\\PC| |\u{4e00}|\u{1f41d}){0,400}", after in "(\\PC| |\u{e9}){0,400}",
         ) {
             let text = format!("{before} zebra {after}");
-            let range = excerpt(&text, &words(&["zebra"]), EXCERPT_BYTES);
+            let range = excerpt(&text, &Asked::new(&words(&["zebra"])), EXCERPT_BYTES);
             let found = text.get(range.clone());
             prop_assert!(found.is_some_and(|found| found.contains("zebra")), "{:?}", range);
             prop_assert!(range.len() <= EXCERPT_BYTES + 4, "{}", range.len());

@@ -4,7 +4,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadTransaction, ReadableDatabase as _};
 
 use super::derived::{AtOnce, Kept, spared};
-use super::excerpt::{EXCERPT_BYTES, excerpt};
+use super::excerpt::{Asked, EXCERPT_BYTES, excerpt};
 use super::filter::Filter;
 use super::index::{Index, Wanted};
 use super::links;
@@ -226,7 +226,8 @@ impl Store {
                 filter.except = except;
                 let ranked = contain(|| self.rank(transaction, index, &query, &filter, search))?;
                 let searched = index.count(&filter);
-                let cut = Cut { words: &query.words, most: search.excerpt };
+                let asked = Asked::new(&query.words);
+                let cut = Cut { asked: &asked, most: search.excerpt };
                 let hits = ranked.iter().map(|one| spared(hit(transaction, kept, one, cut)));
                 let hits = hits.filter_map(Result::transpose);
                 let hits = contain(|| hits.collect::<Result<_, _>>())?;
@@ -307,11 +308,10 @@ fn filter(index: &Index, search: &Search<'_>, session: Option<u64>) -> Option<Fi
 /// Units whose cosines are exact.
 const EXACT: usize = 200;
 
-/// What there is to show of a unit.
 /// What is shown of a text.
 #[derive(Clone, Copy)]
 struct Cut<'q> {
-    words: &'q [Vec<String>],
+    asked: &'q Asked<'q>,
     most: usize,
 }
 
@@ -410,7 +410,7 @@ impl Shown {
         text: &str,
         cut: Cut<'_>,
     ) -> Hit {
-        let part = excerpt(text, cut.words, cut.most);
+        let part = excerpt(text, cut.asked, cut.most);
         Hit {
             id: self.id,
             kind: self.kind,

@@ -1,23 +1,41 @@
 //! Reading summaries, states and traces within one transaction of the database.
 
+use garret_core::id::TurnSeq;
 use redb::ReadTransaction;
 
 use super::record::{HeadRecord, SummaryRecord};
-use super::table::{HEADS, STATES, SUMMARIES, SummaryKey, TRACES, state_key, summary_key};
+use super::table::{HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, state_key, summary_key};
 use super::view::{StateKind, Summary};
 use crate::error::{Fault, unless_damaged};
 use crate::facts::read::open;
 use crate::record::{damaged, turn_name, unseal};
-use crate::table::{seq_of, turn_key};
+use crate::table::{TurnKey, seq_of, turn_key};
 
 /// All summaries of a session that can be read, in the order of their turns, those of the turns
 /// themselves first. A damaged one is left out, with a warning.
 pub(super) fn all(transaction: &ReadTransaction, session: u64) -> Result<Vec<Summary>, Fault> {
+    some(transaction, session, |_| true)
+}
+
+/// Those of them that are no other one's source. Of the others no more is read than that.
+pub(super) fn roots(transaction: &ReadTransaction, session: u64) -> Result<Vec<Summary>, Fault> {
+    let mut found = some(transaction, session, |value| !SummaryRecord::claims_parent(value))?;
+    found.retain(|summary| summary.parent.is_none());
+    Ok(found)
+}
+
+fn some(
+    transaction: &ReadTransaction,
+    session: u64,
+    wanted: impl Fn(&[u8]) -> bool,
+) -> Result<Vec<Summary>, Fault> {
     let mut found = Vec::new();
-    for_each(transaction, session, |_, record, _| {
-        let read = record.and_then(SummaryRecord::into_summary);
-        let tell = |what, key| tracing::warn!(what, key, "damaged; the others go on");
-        found.extend(unless_damaged(read, tell)?);
+    each_value(transaction, session, |id, value| {
+        if wanted(value) {
+            let read = SummaryRecord::read(session, id, value);
+            let tell = |what, key| tracing::warn!(what, key, "damaged; the others go on");
+            found.extend(unless_damaged(read.and_then(SummaryRecord::into_summary), tell)?);
+        }
         Ok(())
     })?;
     found.sort_by_key(|summary| (summary.from, summary.depth));
@@ -30,15 +48,36 @@ pub(crate) fn for_each(
     session: u64,
     mut f: impl FnMut(u64, Result<SummaryRecord, Fault>, usize) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
+    each_value(transaction, session, |id, value| {
+        f(id, SummaryRecord::read(session, id, value), value.len())
+    })
+}
+
+fn each_value(
+    transaction: &ReadTransaction,
+    session: u64,
+    mut f: impl FnMut(u64, &[u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let Some(summaries) = open(transaction, SUMMARIES)? else { return Ok(()) };
     let (first, last) = (summary_key(session, 0), summary_key(session, u64::MAX));
     for entry in summaries.range::<&SummaryKey>(&first..=&last)? {
         let (key, bytes) = entry?;
-        let id = seq_of(key.value());
-        let bytes = bytes.value();
-        f(id, SummaryRecord::read(session, id, bytes), bytes.len())?;
+        f(seq_of(key.value()), bytes.value())?;
     }
     Ok(())
+}
+
+/// The first turn of the next leaf that begins behind a turn.
+pub(super) fn leaf_after(
+    transaction: &ReadTransaction,
+    session: u64,
+    turn: TurnSeq,
+) -> Result<Option<TurnSeq>, Fault> {
+    let Some(leaves) = open(transaction, LEAVES)? else { return Ok(None) };
+    let Some(first) = turn.checked_add(1) else { return Ok(None) };
+    let (first, last) = (turn_key(session, first), turn_key(session, u64::MAX));
+    let next = leaves.range::<&TurnKey>(&first..=&last)?.next().transpose()?;
+    Ok(next.map(|(key, _)| seq_of(key.value())))
 }
 
 pub(super) fn one(

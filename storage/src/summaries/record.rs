@@ -5,7 +5,7 @@ use rkyv::{Archive, Serialize};
 use super::id::SummaryId;
 use super::view::{Summary, SummaryMethod};
 use crate::error::Fault;
-use crate::record::{access, confidence_of, damaged};
+use crate::record::{SEAL, access, confidence_of, damaged};
 
 /// A summary. A parent of 0 stands for none.
 #[derive(Archive, Clone, Debug, PartialEq, Serialize)]
@@ -40,6 +40,9 @@ pub(crate) struct HeadRecord {
 // The sizes that FORMAT.md promises.
 const _: () = assert!(size_of::<ArchivedSummaryRecord>() == 123);
 const _: () = assert!(size_of::<ArchivedHeadRecord>() == 24);
+/// Where a summary's parent lies in its root.
+const PARENT_AT: usize = std::mem::offset_of!(ArchivedSummaryRecord, parent);
+const _: () = assert!(PARENT_AT == 32);
 
 impl SummaryRecord {
     /// The record stored under the key of `session` and `id`.
@@ -71,6 +74,13 @@ impl SummaryRecord {
             None => Ok(read),
             Some(what) => Err(damaged(what, name())),
         }
+    }
+
+    /// Whether a value says that it has a parent. It isn't checked, and may be damaged.
+    pub(super) fn claims_parent(value: &[u8]) -> bool {
+        let root = value.len().checked_sub(size_of::<ArchivedSummaryRecord>() + SEAL);
+        let parent = root.and_then(|root| value.get(root + PARENT_AT..)?.first_chunk());
+        parent.is_some_and(|parent| u64::from_le_bytes(*parent) != 0)
     }
 
     /// What is wrong with it by itself.

@@ -87,9 +87,7 @@ impl Store {
     /// # Errors
     /// [`ReadError`].
     pub fn roots(&self, session: &SessionId) -> Result<Vec<Summary>, ReadError> {
-        let mut all = self.summaries(session)?;
-        all.retain(|summary| summary.parent.is_none());
-        Ok(all)
+        self.of_session(session, read::roots)
     }
 
     /// A summary of a session, if there is one of this id.
@@ -114,6 +112,18 @@ impl Store {
             session,
             |transaction, number| Ok(read::head(transaction, number)?.frontier),
         )
+    }
+
+    /// The first turn of the leaf that is next behind a turn, if there is one.
+    ///
+    /// # Errors
+    /// [`ReadError`].
+    pub fn leaf_after(
+        &self,
+        session: &SessionId,
+        turn: TurnSeq,
+    ) -> Result<Option<TurnSeq>, ReadError> {
+        self.of_session(session, |transaction, number| read::leaf_after(transaction, number, turn))
     }
 
     /// What the engine keeps of a session, as it was set last; `None` where there is none, and

@@ -114,11 +114,15 @@ fn the_frontier_is_never_beyond_a_gap() {
     let (_, store) = store();
     say(&store, 9, false);
     compact(&store, &[leaf(4, 6)]).unwrap();
+    let after = |turn| store.leaf_after(&session(), turn).unwrap();
     assert_eq!(store.frontier(&session()).unwrap(), 0);
+    assert_eq!([0, 3, 4, u64::MAX].map(after), [Some(4), Some(4), None, None]);
     compact(&store, &[leaf(1, 2)]).unwrap();
     assert_eq!(store.frontier(&session()).unwrap(), 2);
+    assert_eq!([0, 1, 2].map(after), [Some(1), Some(4), Some(4)]);
     compact(&store, &[leaf(3, 3)]).unwrap();
     assert_eq!(store.frontier(&session()).unwrap(), 6);
+    assert_eq!(after(6), None);
 }
 
 #[test]
