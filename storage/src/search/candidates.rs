@@ -24,6 +24,8 @@ pub(super) struct Candidates<'a> {
     telling: (u32, f32),
     /// Which words name somebody or something, and the weight of all of them.
     entities: (u32, f32),
+    /// Largest share of the named that is spoken of beside a unit in scope.
+    most_named: f32,
 }
 
 /// Most units that are looked at closely for their words, and for their meaning.
@@ -45,8 +47,24 @@ impl<'a> Candidates<'a> {
         let named = index.names.named(query);
         let telling = telling(index, query, &scores.weights);
         let entities = entities(index, query, &scores.weights);
-        let close = wanted.close;
-        Self { index, query, scratch, scores, close, named, best, telling, entities }
+        let (close, most_named) = (wanted.close, 0.0);
+        let mut found = Self {
+            index,
+            query,
+            scratch,
+            scores,
+            close,
+            named,
+            best,
+            telling,
+            entities,
+            most_named,
+        };
+        let units = found.documents().iter().filter_map(|document| {
+            index.units.get(*document as usize).map(|unit| found.spoken_of(*document, unit))
+        });
+        found.most_named = units.fold(0.0, f32::max);
+        found
     }
 
     /// The numbers of the units.
@@ -78,6 +96,7 @@ impl<'a> Candidates<'a> {
             unit.at_ms().map_or(0.0, |at_ms| self.query.asked.fits(at_ms)),
             flag(self.named == Some(unit.speaker)),
             self.entity(document, unit),
+            self.most_named - self.spoken_of(document, unit),
             meaning,
             meaning * near,
             self.meaning(around[SIDE - 1]),
@@ -137,6 +156,15 @@ impl<'a> Candidates<'a> {
             return 0.0;
         }
         self.weight_of(self.scratch.cell(document).words & named) / all
+    }
+
+    /// How many of those whom or what the query names are spoken of, or speak, on the day of a unit;
+    /// in a fact, which has no day, itself.
+    fn spoken_of(&self, document: u32, unit: &Entry) -> f32 {
+        let (named, _) = self.entities;
+        let day = self.scores.held.get(unit.sitting as usize).copied();
+        let words = day.unwrap_or_else(|| self.scratch.cell(document).words);
+        (words & named).count_ones() as f32 / named.count_ones().max(1) as f32
     }
 
     /// What the words of a mask weigh together.

@@ -34,7 +34,7 @@ pub const FEATURES: usize = NAMES.len();
 /// - `agree`: `meaning` times `near`, which counts against a unit: each makes the other less needed
 /// - `meaning_before`: `meaning` of the unit before
 /// - `meaning_near`: the greatest `meaning` of the three units on either side, at least 0
-pub const NAMES: [&str; 17] = [
+pub const NAMES: [&str; 18] = [
     "words",
     "before",
     "before2",
@@ -48,6 +48,7 @@ pub const NAMES: [&str; 17] = [
     "date",
     "speaker",
     "entity",
+    "elsewhere",
     "meaning",
     "agree",
     "meaning_before",
@@ -55,17 +56,20 @@ pub const NAMES: [&str; 17] = [
 ];
 
 /// How many of the features are known without vectors: the first ones.
-pub const LEXICAL: usize = 13;
+pub const LEXICAL: usize = 14;
 
 /// What each feature counts without vectors:
 /// `cargo run --release -p garret-bench -- locomo --data DIR` fits them. `entity` isn't fitted, since no
 /// data at hand has both questions and facts: being about whom a question names counts as being by them.
-pub const WEIGHTS: Features =
-    [1.45, -0.35, 1.35, 0.4, 2.3, 2.3, 6.0, 3.05, -1.05, 2.15, 1.6, 1.15, 1.15, 0.0, 0.0, 0.0, 0.0];
+pub const WEIGHTS: Features = [
+    1.45, -0.35, 1.35, 0.4, 2.3, 2.3, 6.0, 3.05, -1.05, 2.15, 1.6, 1.15, 1.15, -2.7, 0.0, 0.0, 0.0,
+    0.0,
+];
 
 /// What each feature counts with vectors: `... locomo --data DIR --embedder GGUF` fits them.
 pub const WEIGHTS_WITH_VECTORS: Features = [
-    0.75, -1.3, 0.7, 0.0, 2.15, 1.6, 6.65, 2.75, -1.05, 2.1, 2.4, 1.15, 1.15, 3.65, -3.0, 0.7, 0.9,
+    0.75, -1.3, 0.7, 0.0, 2.15, 1.6, 6.65, 2.75, -1.05, 2.1, 2.4, 1.15, 1.15, -2.0, 3.65, -3.0,
+    0.7, 0.9,
 ];
 
 /// The sum of what `features` count by `weights`.

@@ -37,6 +37,8 @@ const CHOSEN: u32 = 1 << MASKED;
 pub(super) struct Scores {
     /// BM25 of each sitting, relative to the best.
     pub(super) sittings: Vec<f32>,
+    /// Which of the first [`MASKED`] words each sitting holds, a bit for each.
+    pub(super) held: Vec<u32>,
     /// The weight of each word of the query.
     pub(super) weights: Vec<f32>,
 }
@@ -64,6 +66,7 @@ impl Scratch {
         let weights = index.postings.weights(&query.words);
         let mean = mean(sittings.total(), sittings.len());
         let mut scores = vec![0.0_f32; sittings.len()];
+        let mut words = vec![0_u32; sittings.len()];
         let mut held = Vec::new();
         for (number, (word, weight)) in query.words.iter().zip(&weights).enumerate() {
             let bit = if number < MASKED { 1 << number } else { 0 };
@@ -85,13 +88,14 @@ impl Scratch {
                 let length = u32::try_from(sittings.length(number)).unwrap_or(u32::MAX);
                 let count = std::mem::take(&mut self.counts[number as usize]);
                 scores[number as usize] += idf * saturated(count, length, mean);
+                words[number as usize] |= bit;
             }
         }
         let best = scores.iter().copied().fold(0.0, f32::max);
         if best > 0.0 {
             scores.iter_mut().for_each(|score| *score /= best);
         }
-        Scores { sittings: scores, weights }
+        Scores { sittings: scores, held: words, weights }
     }
 
     fn add(&mut self, document: u32, bit: u32, gain: f32) {
