@@ -350,3 +350,27 @@ fn a_turn_after_a_remembered_one_prefills_new_tokens_alone() {
         assert!(settled > receipt.reply_tokens && settled <= turn + 2, "{settled} {receipt:?}");
     }
 }
+
+/// A statement that has little to do with what was said isn't worth a block; a question may be.
+#[test]
+fn a_question_is_answered_from_memory_where_a_statement_is_not() {
+    let told = ["The bees fly over the shed.", "It rained on the roof.", "Soup is on the stove."];
+    let sessions: Vec<String> = (0..20).map(|number| format!("s{number}")).collect();
+    let said = sessions.iter().zip(told.iter().cycle());
+    let said: Vec<_> = said.map(|(session, text)| (session.as_str(), *text, "I see.")).collect();
+    let remembered = |text: &str| {
+        let mut agent = agent(&ScriptedModel::new(8_192, []), None, &said);
+        say(&mut agent, text).memory.len()
+    };
+    let store = agent(&ScriptedModel::new(8_192, []), None, &said);
+    let words = (0..60).map(|number| format!("unheard{number}"));
+    let unheard: Vec<_> = words.collect();
+    let weak = (0..60).map(|count| format!("The bees {}", unheard[..count].join(" ")));
+    let likely = |text: &String| {
+        let found = store.store().search(text, None, 1).unwrap();
+        found.hits.first().map_or(0.0, |hit| hit.relevance)
+    };
+    let weak = weak.into_iter().find(|text| (0.032..0.048).contains(&likely(text))).unwrap();
+    assert!(remembered(&format!("{weak}?")) > 0, "{weak}");
+    assert_eq!(remembered(&format!("{weak}.")), 0, "{weak}");
+}

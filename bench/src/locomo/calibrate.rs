@@ -31,7 +31,7 @@ const KNOWN: [Known; 4] = [
     Known { words: false, names: false },
 ];
 /// Likelihoods that it is told of how many questions find anything above them.
-const FLOORS: [f32; 5] = [0.005, 0.01, 0.02, 0.05, 0.1];
+const FLOORS: [f32; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
 
 /// What of a question is left as it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -210,7 +210,9 @@ fn report(asked: &[Asked<'_>]) {
     let likely = |one: &Asked<'_>| {
         let best = one.best.first().map_or(f32::NEG_INFINITY, |(sum, _)| *sum);
         let Some(by) = fitted.get(one.question.conv.as_str()) else { return 0.0 };
-        let middle = by.middle + by.per_e_fold * (one.turns as f32).ln() + by.with_words * one.near;
+        let named = by.with_speaker * one.speaker;
+        let by_words = by.with_words * one.near + named;
+        let middle = by.middle + by.per_e_fold * (one.turns as f32).ln() + by_words;
         1.0 / (1.0 + ((middle - best) / by.width).exp())
     };
     let floors = FLOORS.map(|floor| format!("{floor:>6}")).join(" ");

@@ -73,7 +73,8 @@ impl<'a> Recall<'a> {
             None => self.search(from),
         };
         let hits = self.hits.insert(hits);
-        if !hits.iter().any(is_likely) {
+        let asks = self.asking.text.contains(QUESTION_MARKS);
+        if !hits.iter().any(|hit| is_likely(hit, asks)) {
             return Ok(Block::EMPTY);
         }
         let mut known = HashSet::from([self.asking.text.trim()]);
@@ -144,11 +145,16 @@ impl Asking<'_> {
     }
 }
 
-/// Whether a hit is worth a block.
-fn is_likely(hit: &Hit) -> bool {
+/// Whether a hit is worth a block for a message that asks something, or doesn't.
+fn is_likely(hit: &Hit, asks: bool) -> bool {
     let mut parts = NAMES.iter().zip(hit.parts);
     let has_words = parts.any(|(name, part)| matches!(*name, "words" | "near") && part != 0.0);
-    hit.relevance >= if has_words { LIKELY } else { LIKELY_BY_MEANING }
+    let least = match (has_words, asks) {
+        (false, _) => LIKELY_BY_MEANING,
+        (true, true) => LIKELY_TO_ANSWER,
+        (true, false) => LIKELY,
+    };
+    hit.relevance >= least
 }
 
 /// What a hit brings for its room, so that of equally likely ones the shorter come first.
@@ -158,9 +164,12 @@ fn worth(hit: &Hit) -> f32 {
 
 /// How likely one hit must be to answer, in the prompt already or not, else there is no block: it
 /// costs more of the window, and of the time to the first word, than it is worth, so small talk
-/// remembers nothing. Of LoCoMo's questions (`garret-bench`'s `locomo --calibrate`) at least .99 have
-/// such a hit in their own conversation, .6 in another one.
+/// remembers nothing.
 const LIKELY: f32 = 0.05;
+/// The same for a message with a question mark, which is more likely to need an answer. Of LoCoMo's
+/// questions (all of which have one) .994 have such a hit in their own conversation with an embedder and
+/// .996 without; with the floor of other messages it would be .986 and .973.
+const LIKELY_TO_ANSWER: f32 = 0.03;
 /// The same for a hit that shares no word with the message: its meaning alone makes it less likely
 /// than words do. Of twenty notes' answers the least likely has .029; of nonsense and questions about
 /// other matters the likeliest .025.
@@ -176,5 +185,7 @@ const HEAD_BYTES: usize = 50;
 const LONGEST: usize = 1_600;
 /// Most messages that are looked at; far more than fit into a block.
 const MOST: usize = 160;
+/// What a message has that asks something, in most scripts.
+const QUESTION_MARKS: [char; 3] = ['?', '\u{61f}', '\u{ff1f}'];
 /// Tokens that a block may have more where it meets the user's words.
 const SEAM: u32 = 4;

@@ -484,6 +484,7 @@ mod tests {
     use crate::search::{NAMES, Speaker};
 
     const SESSION: usize = 5;
+    const ELSEWHERE: usize = 13;
 
     fn index(texts: &[&str]) -> Index {
         let mut index = Index::default();
@@ -575,6 +576,50 @@ mod tests {
         index.features(&Ask::new("honey bees", 9), &mut take);
         all.sort_unstable_by_key(|(turn, _)| *turn);
         all
+    }
+
+    /// Whom a query names draws in what was said on the days on which they were there, or were spoken of.
+    #[test]
+    fn what_was_said_among_others_is_no_answer_about_somebody() {
+        assert_eq!(NAMES[ELSEWHERE], "elsewhere");
+        let people = [(1, "Ada"), (2, "Cy"), (3, "Dee")].map(|(day, name)| (1, day, name));
+        let index = talks(&people, "Cy might know.");
+        let elsewhere = |query: &str| {
+            let mut all = Vec::new();
+            let mut take = |unit: Ranked| all.push((unit.turn, unit.parts[ELSEWHERE]));
+            index.features(&Ask::new(query, 9), &mut take);
+            all.sort_unstable_by_key(|(turn, _)| *turn);
+            all.into_iter().map(|(_, part)| part).collect::<Vec<_>>()
+        };
+        // Each day asks, answers, and on the third one Cy is spoken of.
+        assert_eq!(elsewhere("How much honey has Ada?")[..6], [0.0, 0.0, 1.0, 1.0, 1.0, 1.0]);
+        assert_eq!(elsewhere("How much honey has Cy?")[..6], [1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+        assert_eq!(elsewhere("Have Ada and Dee honey?")[..2], [0.0, 0.0]);
+        assert_eq!(elsewhere("Where is the honey?"), [0.0; 6], "it names nobody");
+        assert_eq!(elsewhere("How much honey has Zeno?"), [0.0; 6], "nobody speaks of him");
+        for (first, name) in [(1, "Ada"), (3, "Cy"), (5, "Dee")] {
+            let query = format!("How much honey has {name}?");
+            let found = index.search(&Ask::new(&query, 2));
+            let turns: Vec<u64> = found.iter().map(|unit| unit.turn).collect();
+            assert!(turns.iter().all(|turn| (first..first + 2).contains(turn)), "{name} {turns:?}");
+        }
+    }
+
+    /// On each day somebody is asked for honey by a friend of theirs; `last` is the last answer's end.
+    fn talks(people: &[(u64, i64, &str)], last: &str) -> Index {
+        let mut index = Index::default();
+        let mut turn = 0;
+        for (number, (session, day, name)) in people.iter().enumerate() {
+            let at_ms = Some(day * 86_400_000);
+            let end = if number + 1 == people.len() { last } else { "" };
+            let answer = format!("Much honey is in the jars here. {end}");
+            let said = [(Speaker::User, "Where is your honey?"), (Speaker::Named(name), &*answer)];
+            for (speaker, text) in said {
+                turn += 1;
+                index.add(&Unit { session: *session, turn, speaker, at_ms, text });
+            }
+        }
+        index
     }
 
     /// A search leaves nothing behind in the room it worked in.

@@ -26,6 +26,9 @@ pub const FEATURES: usize = NAMES.len();
 ///   however they are written; not months and days. Always 0 for messages: with it, fitted, LoCoMo's
 ///   were found no better without vectors (R@10 .8335 against .8323, R@5 .7578 against .7584, MRR .6426
 ///   against .6430), since `near` and `speaker` know as much
+/// - `elsewhere`: what share of that (people, places, things) is spoken of, or speaks, on the day of
+///   another unit that could answer, and not on the unit's own day; for a fact, not in itself. It tells
+///   conversations apart: within one of LoCoMo's it is nearly always 0
 ///
 /// With vectors:
 ///
