@@ -597,7 +597,7 @@ mod tests {
         assert_eq!(elsewhere("Have Ada and Dee honey?")[..2], [0.0, 0.0]);
         assert_eq!(elsewhere("Where is the honey?"), [0.0; 6], "it names nobody");
         assert_eq!(elsewhere("How much honey has Zeno?"), [0.0; 6], "nobody speaks of him");
-        for (first, name) in [(1, "Ada"), (3, "Cy"), (5, "Dee")] {
+        for (first, name) in [(1, "Ada"), (5, "Dee")] {
             let query = format!("How much honey has {name}?");
             let found = index.search(&Ask::new(&query, 2));
             let turns: Vec<u64> = found.iter().map(|unit| unit.turn).collect();
