@@ -175,7 +175,8 @@ where
             views.iter().any(|view| {
                 // An imported reply is no word of this model, and its own never keep a tag.
                 let reply = view.reply.as_ref().map_or("", |reply| reply.text);
-                is_quoted(raw, view.user) || is_quoted(raw, reply)
+                let texts = [view.user, reply, view.speaker.unwrap_or_default()];
+                texts.into_iter().any(|text| is_quoted(raw, &unescaped(text)))
             })
         });
         // What can't be told isn't obeyed.
@@ -195,7 +196,9 @@ where
             Ok(Some(fenced)) => (fenced.text, fenced.shortened),
             Ok(None) | Err(_) => (NO_ROOM.to_owned(), true),
         };
-        talk.quoted.extend(answer.entries.iter().map(|entry| entry.text.clone()));
+        let sources = answer.entries.iter().filter_map(|entry| entry.source.as_ref());
+        let texts = answer.entries.iter().map(|entry| &entry.text).chain(sources);
+        talk.quoted.extend(texts.map(|text| unescaped(text)));
         let report = RoundReport { call: answer.call, shortened, ..RoundReport::default() };
         self.append(talk, draft, (role, &[&text, foot].concat()), report)
     }
@@ -307,9 +310,16 @@ where
     }
 }
 
-/// A text as it was before the beginnings of its tags were spelled otherwise for a prompt.
+/// A text with the beginnings of tags that are spelled otherwise, by us or by others, as they are
+/// read.
 fn unescaped(text: &str) -> String {
-    text.replace("&lt;", "<")
+    let mut text = text.to_owned();
+    for spelled in ["&lt;", "&LT;", "&#60;", "&#x3c;", "&#x3C;", "\\u003c", "\\u003C"] {
+        if text.contains(spelled) {
+            text = text.replace(spelled, "<");
+        }
+    }
+    text
 }
 
 fn tokens(count: usize) -> u32 {
