@@ -237,20 +237,30 @@ fn block(entry: &Entry, here: &str, chars: Option<usize>) -> String {
 /// `text` with every `<` that could begin a tag spelled `&lt;`.
 pub(crate) fn harmless(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        let after = text.get(at + c.len_utf8()..).unwrap_or_default();
-        if c == '<' && begins_tag(after) { safe.push_str("&lt;") } else { safe.push(c) }
+    let mut rest = text;
+    while let Some((before, opener)) = rest.split_once('<') {
+        // Every `<` of a row begins the same name.
+        let name = opener.trim_start_matches(BEFORE_A_NAME);
+        let row = opener.get(..opener.len() - name.len()).unwrap_or_default();
+        let angle = if begins_tag(name) { "&lt;" } else { "<" };
+        safe.extend([before, angle]);
+        for (number, part) in row.split('<').enumerate() {
+            safe.extend([if number > 0 { angle } else { "" }, part]);
+        }
+        rest = name;
     }
+    safe.push_str(rest);
     safe
 }
 
-/// Whether a `<` before `text` could be the first of a tag.
-fn begins_tag(text: &str) -> bool {
-    let name = text.trim_start_matches(['<', ' ', '\t', '/', '|']);
+/// Whether `name` after a `<` makes that the first of a tag.
+fn begins_tag(name: &str) -> bool {
     TAGS.iter()
         .any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
 }
 
+/// What may stand between a `<` and the name of a tag.
+const BEFORE_A_NAME: [char; 5] = ['<', ' ', '\t', '/', '|'];
 /// What tags begin with, after their `<`.
 const TAGS: [&str; 5] = ["garret", "tool_call", "tool_response", "tools>", "function"];
 /// Begins every line of a stored text.
