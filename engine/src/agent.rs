@@ -61,7 +61,7 @@ use slot::Instructions;
 pub use apart::OwnModel;
 pub use catch_up::{CaughtUp, Chore, Failure};
 pub use compact::{Compaction, When};
-pub(crate) use history::unanswered;
+pub(crate) use history::{unanswered, words};
 pub use idle::Idled;
 pub use protocol::ToolProtocol;
 pub use resume::PendingSnapshot;

@@ -26,6 +26,8 @@ pub(super) struct Draft {
     pub(super) around: Vec<Around>,
     /// What the model wrote at first, if nothing of it could be shown and it was asked again.
     pub(super) given_up: Option<String>,
+    /// Whether the text is a sentence that stands for words of the model.
+    pub(super) wordless: bool,
     /// When its first token came, by the monotonic clock, in microseconds.
     pub(super) first_us: Option<u64>,
     /// Whether a tag of a tool is to end the round.
@@ -97,6 +99,7 @@ impl Draft {
             exchanges: Vec::new(),
             around: Vec::new(),
             given_up: None,
+            wordless: false,
             first_us: None,
             armed: false,
             native,
@@ -231,9 +234,9 @@ impl Draft {
         self.again = true;
     }
 
-    /// Shows a text that the model didn't write.
+    /// Shows a text in place of words that the model didn't write.
     pub(super) fn say(&mut self, text: &str, on_text: &mut dyn FnMut(&str)) {
-        self.round.stripped = true;
+        (self.round.stripped, self.wordless) = (true, true);
         self.show(text.as_bytes(), on_text);
     }
 

@@ -77,16 +77,16 @@ impl Counts {
         limits: Limits,
     ) -> Result<Past<'a>, EncodeError<E::Error>> {
         let kept = kept_tokens(view, &limits.fingerprint);
-        let speaker = view.speaker.unwrap_or_default();
+        let (words, speaker) = (words(view), view.speaker.unwrap_or_default());
         let known = self.known.get(&view.seq).copied();
         let known = known.filter(|counted| counted.check == *view.check);
         let (shown, user) = match known {
             Some(Counted { cut: Some((head, tail)), user, .. }) => {
-                (Shown::cut(view.user, head, tail).by(speaker), user)
+                (Shown::cut(words, head, tail).by(speaker), user)
             }
-            Some(Counted { cut: None, user, .. }) => (Shown::whole(view.user).by(speaker), user),
+            Some(Counted { cut: None, user, .. }) => (Shown::whole(words).by(speaker), user),
             None => {
-                let shown = shorten(encoder, view.user, limits.message)?.by(speaker);
+                let shown = shorten(encoder, words, limits.message)?.by(speaker);
                 let user = encoder.count(&shown.content(), limits.message)?;
                 (shown, user)
             }
@@ -164,6 +164,11 @@ pub(crate) const fn unanswered(view: &TurnView<'_>) -> &'static str {
     if view.speaker.is_some() { OVERHEARD } else { NO_REPLY }
 }
 
+/// The words of a turn's message as a prompt shows them.
+pub(crate) fn words<'a>(view: &TurnView<'a>) -> &'a str {
+    if view.user.trim().is_empty() { BLANK } else { view.user }
+}
+
 /// The ids of a reply if the loaded model generated it.
 fn kept_tokens<'a>(view: &TurnView<'a>, fingerprint: &[u8; 32]) -> TokenBytes<'a> {
     match &view.reply {
@@ -172,5 +177,7 @@ fn kept_tokens<'a>(view: &TurnView<'a>, fingerprint: &[u8; 32]) -> TokenBytes<'a
     }
 }
 
+/// Stands for a message without words, which an import may bring: templates want some.
+const BLANK: &str = "(A message without words.)";
 /// Tokens that a template puts around the two messages of a turn, about.
 const SCAFFOLD: usize = 12;

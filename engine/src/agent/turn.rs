@@ -133,8 +133,8 @@ where
         let mut draft = Draft::new(prompt.receipt, prompt.memory, self.native.is_some());
         let run = self.converse(talk, &mut draft, stop, on_text).await;
         let finish = match &run {
-            Ok(finish) => stored(*finish),
-            Err(_) => StoredFinish::Failed,
+            Ok(finish) if !draft.wordless => stored(*finish),
+            _ => StoredFinish::Failed,
         };
         let timing = Timing {
             first_us: draft.first_us.map(|first| first.saturating_sub(begun)),
@@ -260,8 +260,9 @@ where
             trace.relative_to(known.map_or(&[], |base| &base.pieces));
         }
         let trace = trace.to_bytes().unwrap_or_default();
+        // What says that there is no answer must not be taken for one later.
         let reply = NewReply {
-            text: &draft.text,
+            text: if draft.wordless { "" } else { &draft.text },
             tokens: draft.tokens(),
             model_fingerprint: &self.parts.model.facts().fingerprint,
             finish,

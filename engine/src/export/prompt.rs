@@ -5,7 +5,7 @@ use garret_core::shorten::Shown;
 use garret_storage::TurnView;
 use serde::Serialize;
 
-use crate::agent::unanswered;
+use crate::agent::{unanswered, words};
 use crate::receipt::ReceiptReport;
 use crate::trace::{Around, Cut, Shape, Stretch, Trace};
 
@@ -130,8 +130,8 @@ fn message(
 /// A message as the prompt shows it.
 fn shown(view: &TurnView<'_>, cuts: &[Cut]) -> String {
     let shown = match cuts.iter().find(|cut| cut.turn == view.seq) {
-        Some(cut) => Shown::cut(view.user, cut.head, cut.tail),
-        None => Shown::whole(view.user),
+        Some(cut) => Shown::cut(words(view), cut.head, cut.tail),
+        None => Shown::whole(words(view)),
     };
     shown.by(view.speaker.unwrap_or_default()).content().parts().collect()
 }
