@@ -199,7 +199,7 @@ fn the_next_turn_finds_the_new_prompt_in_the_cache() {
     assert!(done.rebased > 0);
 }
 
-/// Spec W1: an answer that is no summary twice over must not lose the turns it was about.
+/// An answer that is no summary twice over must not lose the turns it was about.
 #[test]
 fn a_companion_that_answers_badly_is_done_without() {
     let thought = "<think>The user talks of bees, and so I should".to_owned();
@@ -269,6 +269,115 @@ fn a_companion_that_fails_changes_nothing() {
     talk.assert_covered_once();
 }
 
+/// Only a failure without any progress is a reason to leave the model alone.
+#[test]
+fn a_companion_that_gets_on_is_asked_again_at_once() {
+    let calls = AtomicUsize::new(0);
+    let model = ScriptedModel::new(8_192, []).companions(move |role, _| {
+        let works = role == ModelRole::Rebase || calls.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+        if works { Act::Say("- bees were counted\n".into()) } else { Act::Refuse }
+    });
+    let mut talk = Talk::new(model);
+    for n in 1..=200 {
+        talk.agent.store().accept(&session(), &remark(n), AT).unwrap();
+    }
+    talk.say("Hello again.");
+    for made in 1..=7 {
+        let done = talk.compact(When::Asked);
+        assert!(done.failed && (done.calls, done.leaves) == (1, 1), "{made}: {done:?}");
+        talk.assert_covered_once();
+    }
+}
+
+/// A companion that answers, but slowly, works until the time of one compaction is over; what it made
+/// is kept, and the next one goes on from there.
+#[test]
+fn a_compaction_ends_in_time_and_keeps_what_it_made() {
+    let slot = Arc::new(std::sync::OnceLock::<Arc<ManualClock>>::new());
+    let clock = Arc::clone(&slot);
+    let model = ScriptedModel::new(8_192, []).companions(move |role, _| {
+        if role != ModelRole::Rebase {
+            clock.get().unwrap().advance_us(170 * 1_000_000);
+        }
+        Act::Say("- bees were counted\n".into())
+    });
+    let mut talk = Talk::new(model);
+    slot.set(Arc::clone(&talk.clock)).unwrap();
+    for n in 1..=200 {
+        talk.agent.store().accept(&session(), &remark(n), AT).unwrap();
+    }
+    talk.say("Hello again.");
+    let first = talk.compact(When::Asked);
+    assert!(first.failed && (3..=4).contains(&first.leaves), "{first:?}");
+    assert_eq!(talk.summaries().len() as u32, first.leaves);
+    talk.assert_covered_once();
+    let second = talk.compact(When::Asked);
+    assert!(second.leaves > 0, "{second:?}");
+    assert_eq!(talk.summaries().len() as u32, first.leaves + second.leaves + second.condensed);
+    talk.assert_covered_once();
+}
+
+/// Turns that the model refused are no gap: they are in the prompt, or summed up like all others.
+#[test]
+fn turns_that_were_never_answered_are_summed_up_too() {
+    let refused = vec![Act::Refuse; 90];
+    let model = ScriptedModel::new(8_192, refused)
+        .companions(|_, _| Act::Say("- bees were counted\n".into()));
+    let mut talk = Talk::new(model);
+    let turn = |talk: &mut Talk, n| {
+        let (_keep, stop) = smol::channel::bounded(1);
+        smol::block_on(talk.agent.turn(&session(), &remark(n), &stop, &mut |_| {}))
+    };
+    for n in 1..=90 {
+        assert!(turn(&mut talk, n).is_err());
+        talk.idle();
+        talk.assert_covered_once();
+    }
+    assert!(talk.frontier() > 20, "{}", talk.frontier());
+    let receipt = talk.say("Are you there?").receipt;
+    assert!(receipt.history_from.unwrap() <= talk.frontier() + 1, "{receipt:?}");
+}
+
+/// Without spaces and letters of ASCII a summary is one all the same, with a companion and without.
+#[test]
+fn a_conversation_in_any_script_is_summed_up() {
+    for (said, points) in [
+        (
+            "\u{6628}\u{65e5}\u{3001}\u{873f}\u{871c}\u{3092}\u{4e94}\u{74f6}\u{58f2}\u{3063}\u{305f}\u{3002}",
+            "\u{873f}\u{871c}\u{3092}\u{58f2}\u{3063}\u{305f}",
+        ),
+        (
+            "\u{412}\u{447}\u{435}\u{440}\u{430} \u{44f} \u{43f}\u{440}\u{43e}\u{434}\u{430}\u{43b} \u{43c}\u{451}\u{434}.",
+            "\u{43f}\u{440}\u{43e}\u{434}\u{430}\u{43b} \u{43c}\u{451}\u{434}",
+        ),
+        (
+            "\u{623}\u{645}\u{633} \u{628}\u{639}\u{62a} \u{627}\u{644}\u{639}\u{633}\u{644}.",
+            "\u{628}\u{639}\u{62a} \u{627}\u{644}\u{639}\u{633}\u{644}",
+        ),
+        ("\u{1f41d}\u{1f36f}\u{1f41d}", "\u{1f36f}"),
+    ] {
+        for works in [true, false] {
+            let answer = if works { format!("- {points}\n") } else { "...".into() };
+            let model =
+                ScriptedModel::new(8_192, []).companions(move |_, _| Act::Say(answer.clone()));
+            let mut talk = Talk::new(model);
+            for n in 1..=60 {
+                talk.say(&format!("{n} {}", said.repeat(4)));
+            }
+            let done = talk.compact(When::Asked);
+            assert!(!done.failed && done.leaves > 0, "{said}: {done:?}");
+            talk.assert_covered_once();
+            for summary in talk.summaries() {
+                assert!(summary.tokens < summary.source_tokens, "{summary:?}");
+                assert_eq!(summary.tokens as usize, summary.text.len());
+                if works && said.chars().any(char::is_alphabetic) {
+                    assert_eq!(summary.text, points, "{summary:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_companion_that_hangs_is_given_up() {
     let slot = Arc::new(std::sync::OnceLock::<Arc<ManualClock>>::new());
@@ -300,7 +409,7 @@ fn a_full_prompt_is_compacted_even_when_the_model_is_left_alone() {
     talk.assert_covered_once();
 }
 
-/// Spec W2: turns that were there before the first compaction are summed up from the first one on.
+/// Turns that were there before the first compaction are summed up from the first one on.
 #[test]
 fn an_old_conversation_is_covered_from_its_beginning() {
     let mut talk = Talk::new(brief(8_192));

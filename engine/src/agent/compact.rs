@@ -207,8 +207,9 @@ where
         let bounds = Bounds { limits, may_ask, deadline };
         let made = self.make_all(session, &bounds, done).await;
         let now = self.parts.clock.wall().unix_ms;
+        // A model that answered before it failed is asked again at once.
         match &made {
-            Err(Broken::Model(_) | Broken::TooLong) => work.breaker.failed(now),
+            Err(Broken::Model(_) | Broken::TooLong) if done.calls == 0 => work.breaker.failed(now),
             _ if done.calls > 0 => work.breaker.succeeded(),
             _ => {}
         }

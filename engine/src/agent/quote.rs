@@ -20,7 +20,7 @@ pub(super) fn one_line(text: &str) -> String {
 }
 
 /// A name that can't end the head it stands in.
-pub(super) fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     let plain = |c| match c {
         '[' => '(',
         ']' => ')',

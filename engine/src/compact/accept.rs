@@ -45,7 +45,9 @@ pub(crate) fn accept<E>(
     let lines = spoken.lines().map(|line| line.trim().trim_start_matches(BULLETS).trim());
     let lines = lines.filter(|line| {
         line.chars().any(char::is_alphanumeric)
-            && (line.len() < SHORT_BYTES || !told.contains(line))
+            && (line.len() < SHORT_BYTES
+                || !told.contains(line)
+                || all().any(|it| it.contains(line)))
             && !is_directive(line)
             && figures(line).all(|figure| known.contains(figure) || is_small(figure))
             && is_about(line, &said, &by_others)
@@ -88,12 +90,14 @@ fn find(text: &str, word: &str) -> Option<usize> {
 }
 
 /// What models put around their thoughts, in lower case.
-const THOUGHTS: [(&str, &str); 5] = [
+const THOUGHTS: [(&str, &str); 7] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
     ("[think]", "[/think]"),
+    ("[thinking]", "[/thinking]"),
+    ("[reasoning]", "[/reasoning]"),
 ];
 
 /// The runs of digits in `text`.

@@ -7,7 +7,7 @@ use garret_core::prompt::{EncodeError, PromptEncoder};
 use garret_core::shorten::shorten;
 use garret_storage::SummaryId;
 
-use crate::agent::quote::is_break;
+use crate::agent::quote::{is_break, plain};
 use crate::agent::remembered::{FOOT, HEAD};
 use crate::local_time;
 
@@ -58,7 +58,7 @@ pub(crate) fn transcript<E: PromptEncoder>(
         let shown = shorten(encoder, &words, most)?;
         let at = line.at_ms.and_then(minute).map(|at| at + " | ").unwrap_or_default();
         // A String takes whatever is written to it.
-        let _ = write!(text, "[{at}turn {} | {}] ", line.turn, line.speaker);
+        let _ = write!(text, "[{at}turn {} | {}] ", line.turn, plain(&line.speaker));
         // No line of what was said may look like the head of another one.
         let words: String = shown.content().parts().collect();
         for (number, words) in words.split(is_break).enumerate() {
@@ -77,9 +77,11 @@ pub(crate) fn transcript<E: PromptEncoder>(
 fn readable(text: &str) -> String {
     let mut words = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some((before, block)) = rest.split_once(HEAD.trim_end()) {
+    while let Some((before, block)) = rest.split_once(HEAD.trim_end())
+        && let Some((_, after)) = block.split_once(FOOT.trim_end())
+    {
         words.push_str(before);
-        rest = block.split_once(FOOT.trim_end()).map_or("", |(_, after)| after);
+        rest = after;
     }
     words.push_str(rest);
     let encoded = |word: &str| {
@@ -119,6 +121,10 @@ mod tests {
         assert_eq!(readable(&"QUJD".repeat(30)), "(data) ");
         let block = [HEAD, "> old\n", FOOT, "Hi."].concat();
         assert_eq!(readable(&block).trim(), "Hi.");
+        // Whoever writes the beginning of one alone doesn't hide what follows.
+        let begun = [HEAD, "My bees swarmed."].concat();
+        assert_eq!(readable(&begun), begun);
+        assert_eq!(readable(&[&block, &*begun].concat()).trim(), ["Hi.", &begun].concat());
         let prose = "Donaudampfschifffahrtsgesellschaftskapitaen  says\nhello ";
         assert_eq!(readable(prose), prose);
     }
