@@ -419,3 +419,33 @@ fn a_forgotten_fact_is_not_recalled_and_not_deleted() {
         assert_eq!(facts(&store).len(), 1);
     }
 }
+
+/// What was forgotten is as present as ever once it is said again.
+#[test]
+fn what_is_said_again_is_recalled_again() {
+    const DAY: i64 = 86_400_000;
+    for again in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        let at = WallTime { unix_ms: 1_800_000_000_000 - 200 * DAY, ..AT };
+        let fact = NewFact {
+            text: "I play the zither",
+            subject: Some("user"),
+            predicate: Some("plays"),
+            object: Some("the zither"),
+            ..NewFact::default()
+        };
+        let id = store.add_fact(&fact, at).unwrap().id;
+        let model = model();
+        let mut agent = agent(&store, &model, Mode::ColdStart);
+        if again {
+            say(&mut agent, "I play the zither.");
+        }
+        let other = "other".parse().unwrap();
+        let outcome = talk::turn(&mut agent, &other, "What do I play, the zither?").unwrap();
+        let recalled = outcome.memory.contains(&id.to_string())
+            || self::text(model.prompts().last().unwrap()).contains("plays: the zither");
+        assert_eq!(recalled, again, "{:?}", outcome.memory);
+        assert_eq!(values(&store), [pair("plays", "the zither")], "it is the same fact");
+    }
+}

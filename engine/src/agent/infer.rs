@@ -88,6 +88,15 @@ where
             self.mind(session, heard.turn)?.extracted_to(heard.turn);
         }
         let now = self.parts.clock.wall();
+        // What is said again is as present as what was recalled.
+        let again = kept.iter().filter_map(|kept| match kept {
+            Kept::Known(fact) => Some((*fact, now.unix_ms)),
+            _ => None,
+        });
+        let again: Vec<_> = again.collect();
+        if !again.is_empty() {
+            self.parts.store.touch(&again)?;
+        }
         if !kept.is_empty() {
             pins::pin(&self.parts.store, &kept)?;
             persona::refresh(&self.parts.store, now)?;

@@ -28,7 +28,12 @@ pub(super) fn add(config: &Config, add: &Add) -> Done {
     let text = text(&add.text)?;
     let fact = Said::new(&text, &add.statement)?;
     let store = open::store(config)?;
-    let added = store.add_fact(&fact.new_fact(), SystemClock::new().wall())?;
+    let now = SystemClock::new().wall();
+    let added = store.add_fact(&fact.new_fact(), now)?;
+    if added.outcome == Outcome::Restated {
+        // What is said again is as present as what was recalled.
+        store.touch(&[(added.id, now.unix_ms)])?;
+    }
     tell_added(&added, add.statement.json)?;
     embed::after_add(config, &store);
     Ok(())
