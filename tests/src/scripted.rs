@@ -39,7 +39,8 @@ impl std::fmt::Display for Told {
 
 impl std::error::Error for Told {}
 
-/// See the module. Clones share the script.
+/// See the module. Clones share the script. Whoever asks for more than fits into the window, in
+/// whatever role, has made a mistake and hears so by a panic.
 #[derive(Clone)]
 pub struct ScriptedModel {
     facts: ModelFacts,
@@ -165,6 +166,8 @@ impl ChatModel for ScriptedModel {
 
     fn start(&self, request: Request<'_>) -> Result<ScriptedReply, Told> {
         (self.on_start)();
+        let most = request.prompt.len().saturating_add(request.max_tokens as usize);
+        assert!(most <= self.facts.n_ctx as usize, "{most} tokens in a window of {:?}", self.facts);
         let companion = request.role != ModelRole::Main;
         let acted = companion.then(|| (self.companion)(request.role, request.prompt));
         let mut shared = self.shared.lock().expect("no test thread panics with the lock");
