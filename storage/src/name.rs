@@ -181,8 +181,8 @@ mod tests {
         }
     }
 
-    /// lean-memory 0.3.0 keeps `a/b` and `a_b`, and any two all-Japanese names of one length, in
-    /// one file, so that one tenant reads another's facts.
+    /// Where odd signs are replaced, `a/b` and `a_b`, or any two all-Japanese names of one length,
+    /// are one file, so that one tenant reads another's facts.
     #[test]
     fn names_that_collide_elsewhere_do_not_here() {
         let names = ["a/b", "a_b", "a.b", "a b", "\u{65e5}\u{672c}", "\u{4e2d}\u{56fd}", "__", ""];

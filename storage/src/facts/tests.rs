@@ -68,7 +68,7 @@ fn damage(database: &Database, spared: &[u64]) {
     transaction.commit().unwrap();
 }
 
-/// lean-memory 0.3.0 read its whole table of facts with each one it added.
+/// An addition that reads all facts takes ever longer.
 #[test]
 fn adding_reads_the_neighbours_in_time_alone() {
     let database = database();

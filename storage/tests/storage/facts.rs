@@ -85,8 +85,8 @@ fn a_newer_value_ends_the_older_and_both_stay() {
     sound(&store);
 }
 
-/// lean-memory 0.3.0: an older event told later retired the newer fact, with an end before its
-/// start, and the older one became current.
+/// Where the order of telling counts, an older event told later retires the newer fact, with an end
+/// before its start.
 #[test]
 fn an_older_event_told_later_gets_its_own_place() {
     let store = store();
@@ -214,7 +214,7 @@ fn saying_again_what_was_superseded_supersedes() {
     assert_eq!(store.history(again.id).unwrap().len(), 3);
 }
 
-/// lean-memory 0.3.0 dropped the second of two facts from one sentence, because of the same text.
+/// Where a text counts as said already, the second of two facts from one sentence is dropped.
 #[test]
 fn one_sentence_can_say_two_things() {
     let store = store();
@@ -290,7 +290,7 @@ fn an_entity_is_known_by_its_name() {
     sound(&store);
 }
 
-/// lean-memory 0.3.0 kept `a/b` and `a_b`, and any two names of as many Chinese signs, in one file.
+/// Names that are cleaned of odd signs meet in one file.
 #[test]
 fn namespaces_never_see_each_others_facts() {
     let directory = tempfile::tempdir().unwrap();
@@ -307,7 +307,7 @@ fn namespaces_never_see_each_others_facts() {
     }
 }
 
-/// lean-memory 0.3.0 made two entities `user` and two current employers when two writers met.
+/// Of two writers that look first and write then, each makes an entity and a current value.
 #[test]
 fn writers_that_meet_make_one_subject_and_one_current_value() {
     let store = store();
@@ -734,7 +734,7 @@ fn pages_go_through_all_facts_once() {
     assert_eq!(seen, before);
 }
 
-/// lean-memory 0.3.0 took ids from the clock, and lost facts of a clock that went back.
+/// A cursor over ids that come from the clock loses facts of one that went back.
 #[test]
 fn a_clock_that_goes_back_hides_no_fact_from_a_cursor() {
     let store = store();
@@ -747,7 +747,7 @@ fn a_clock_that_goes_back_hides_no_fact_from_a_cursor() {
     assert_eq!(facts.iter().map(|fact| &*fact.text).collect::<Vec<_>>(), ["two", "three"]);
 }
 
-/// lean-memory 0.3.0 wrote on every search, also when asked about the past.
+/// Not even when asked about the past.
 #[test]
 fn reading_writes_nothing() {
     let medium = RamMedium::new();
@@ -765,7 +765,7 @@ fn reading_writes_nothing() {
     assert!(medium.snapshot() == before);
 }
 
-/// lean-memory 0.3.0 found 43 of 100; a slot revised again and again is what a memory is for.
+/// Filtered after a cut, most are lost; a slot revised again and again is what a memory is for.
 #[test]
 fn after_a_thousand_revisions_every_moments_truth_is_found() {
     let store = store();

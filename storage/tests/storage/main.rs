@@ -4,7 +4,6 @@
 // Clippy allows these in test functions, but not in what they call.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-mod ancestors;
 mod bundle;
 mod bundle_import;
 mod crash;
@@ -27,6 +26,7 @@ mod lock;
 mod model;
 mod operations;
 mod pins;
+mod pitfalls;
 #[cfg(unix)]
 mod read_only;
 mod rewrite;

@@ -1,6 +1,5 @@
-//! What searches of earlier memories got wrong, one test each: lean-memory 0.3.0 (its
-//! specification's sections 3.1 and 3.3) and Sherlock (section 24). What they got wrong about
-//! facts is in `facts`; item 3 of the former and W7 of the latter are in `search_facts`.
+//! What searches of a memory are known to get wrong, one test each. What is about facts alone is in
+//! `facts`, and what is about moments and ranking in `search_facts`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,10 +42,10 @@ fn texts(found: &Found) -> Vec<&str> {
     found.hits.iter().map(|hit| &*hit.text).collect()
 }
 
-/// lean-memory 3.1, item 2: `a/b` and `a_b` shared a file, as did any two Chinese names of one
-/// length, and searches found what others had said.
+/// Names that are cleaned of odd signs meet: `a/b` and `a_b`, or any two Chinese names of one length.
+/// Then a search finds what others were told.
 #[test]
-fn lean_memory_2_no_namespace_finds_what_another_was_told() {
+fn no_namespace_finds_what_another_was_told() {
     let directory = tempfile::tempdir().unwrap();
     let names = ["a/b", "a_b", "\u{65e5}\u{672c}", "\u{4e2d}\u{56fd}", "A_B", "a%2fb", "__", ""];
     for (number, name) in names.iter().enumerate() {
@@ -97,10 +96,10 @@ impl Medium for ReadOnly {
     }
 }
 
-/// lean-memory 3.1, item 9: every search wrote, even about the past, so that it failed on a
-/// read-only file.
+/// A search that counts its hits as it goes writes, even about the past, and fails on a read-only
+/// file.
 #[test]
-fn lean_memory_9_a_search_writes_nothing_and_needs_not_to_be_able_to() {
+fn a_search_writes_nothing_and_needs_not_to_be_able_to() {
     let disk = Disk::<RamMedium>::default();
     let store = disk.open();
     tell(&store);
@@ -129,9 +128,9 @@ fn lean_memory_9_a_search_writes_nothing_and_needs_not_to_be_able_to() {
     assert!(matches!(denied, Err(WriteError::Medium(MediumError::Denied))), "it is read-only");
 }
 
-/// The same item: a search failed where a writer was busy for two seconds.
+/// It fails as well where a writer is busy for long.
 #[test]
-fn lean_memory_9_a_search_works_while_others_write() {
+fn a_search_works_while_others_write() {
     let directory = tempfile::tempdir().unwrap();
     let store = files(directory.path(), "home");
     say(&store, "The bees swarmed.");
@@ -155,10 +154,9 @@ fn lean_memory_9_a_search_works_while_others_write() {
     });
 }
 
-/// lean-memory 3.1, item 14: nonsense found as much as was asked for, and the best of whatever was
-/// found had the score 1.
+/// Where the best of whatever is found counts as 1, nonsense finds as much as is asked for.
 #[test]
-fn lean_memory_14_nonsense_finds_nothing_and_scores_tell_how_well_it_answers() {
+fn nonsense_finds_nothing_and_scores_tell_how_well_it_answers() {
     let store = open(&RamMedium::new());
     for number in 0..300 {
         say(&store, &format!("The hive by the shed was fine in row {number}."));
@@ -179,10 +177,9 @@ fn lean_memory_14_nonsense_finds_nothing_and_scores_tell_how_well_it_answers() {
     assert!((0.0..1.0).contains(&unlikely) && (0.0..1.0).contains(&likely));
 }
 
-/// lean-memory 3.1, item 15: what was deleted stayed word for word in lists of proposals and
-/// events.
+/// What is deleted can stay word for word in lists of proposals and events.
 #[test]
-fn lean_memory_15_what_is_forgotten_is_in_no_file_of_the_directory() {
+fn what_is_forgotten_is_in_no_file_of_the_directory() {
     let directory = tempfile::tempdir().unwrap();
     let holds = || -> Vec<String> {
         let files = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
@@ -204,10 +201,10 @@ fn lean_memory_15_what_is_forgotten_is_in_no_file_of_the_directory() {
     assert!(find(&files(directory.path(), "home"), CANARY, 5).hits.is_empty());
 }
 
-/// lean-memory 3.1, item 16: what was made in one millisecond, or after the clock was put back,
-/// could be passed over.
+/// By a cursor that goes by the clock, what was made in one millisecond, or after the clock was put
+/// back, is passed over.
 #[test]
-fn lean_memory_16_nothing_is_passed_over_whatever_the_clock_says() {
+fn nothing_is_passed_over_whatever_the_clock_says() {
     let store = open(&RamMedium::new());
     let mut cursor = None;
     for (number, unix_ms) in
@@ -225,9 +222,9 @@ fn lean_memory_16_nothing_is_passed_over_whatever_the_clock_says() {
     }
 }
 
-/// lean-memory 3.3: a mere search of a namespace that wasn't there left 192 KB.
+/// A mere search of a namespace that isn't there can leave a file behind.
 #[test]
-fn lean_memory_3_3_a_search_of_nothing_leaves_nothing() {
+fn a_search_of_nothing_leaves_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let store = files(directory.path(), "home");
     assert_eq!((find(&store, "bees", 5).hits.len(), find(&store, "bees", 5).searched), (0, 0));
@@ -241,10 +238,9 @@ fn lean_memory_3_3_a_search_of_nothing_leaves_nothing() {
     assert_eq!(garret_storage::namespaces(directory.path()).unwrap(), [""; 0]);
 }
 
-/// Sherlock, W3: of two facts whose first 60 characters were the same, the second one took the
-/// first one's place.
+/// Where facts are compared by their beginnings, the second of two takes the place of the first.
 #[test]
-fn sherlock_w3_facts_that_begin_alike_both_stay() {
+fn facts_that_begin_alike_both_stay() {
     let store = open(&RamMedium::new());
     let start = "After a long talk in the big kitchen, the whole team decided to use ";
     assert!(start.len() > 60);
@@ -264,9 +260,9 @@ fn sherlock_w3_facts_that_begin_alike_both_stay() {
     }
 }
 
-/// Sherlock, W6: who asked for ten got five.
+/// Who asks for ten can get five of them.
 #[test]
-fn sherlock_w6_ten_are_found_where_there_are_ten() {
+fn ten_are_found_where_there_are_ten() {
     for facts in 0..=10 {
         let store = open(&RamMedium::new());
         for number in 0..10 {
@@ -279,10 +275,10 @@ fn sherlock_w6_ten_are_found_where_there_are_ten() {
     }
 }
 
-/// Sherlock, W8: the capital of a question word made it a name, so that what shared nothing but
-/// that with the question came first.
+/// The capital of a question word doesn't make it a name; else what shares nothing but that with the
+/// question comes first.
 #[test]
-fn sherlock_w8_a_question_word_is_no_name() {
+fn a_question_word_is_no_name() {
     let store = open(&RamMedium::new());
     for day in ["What a lovely day!", "What a day, What a lovely What.", "When I was young."] {
         say(&store, day);

@@ -1,4 +1,4 @@
-//! The rule of the system that the gate came from, as it was, with its own cues of one language.
+//! The plain rule that the gate came from, with its own cues of one language.
 //!
 //! Its pinned facts come from a model; here every earlier message of the user's that isn't a question
 //! is one. Without an embedder it compared hashes of the texts.
