@@ -274,7 +274,8 @@ fn a_companion_that_fails_changes_nothing() {
 fn a_companion_that_gets_on_is_asked_again_at_once() {
     let calls = AtomicUsize::new(0);
     let model = ScriptedModel::new(8_192, []).companions(move |role, _| {
-        let works = role == ModelRole::Rebase || calls.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
+        let works =
+            role == ModelRole::Rebase || calls.fetch_add(1, Ordering::SeqCst).is_multiple_of(2);
         if works { Act::Say("- bees were counted\n".into()) } else { Act::Refuse }
     });
     let mut talk = Talk::new(model);
