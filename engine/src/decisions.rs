@@ -196,7 +196,8 @@
 //! A small model that used up its tools writes one more tag, which isn't shown: the user saw nothing at
 //! all. Telling it that there are no more tools often doesn't help. Under a grammar without `<` the
 //! same prompt, which is in the cache, gives words. Only a model that fails at that, too, gets a
-//! sentence of ours in its place, which says that it is ours.
+//! sentence of ours in its place, which says that it is ours. It is shown and not stored: it would be
+//! remembered, summed up and shown to the model again as words of its own.
 //!
 //! # Why is a result part of no later prompt?
 //!
@@ -224,4 +225,6 @@
 //! A model repeats what it reads. The scanner knows code and fences; whether a tag outside of them
 //! is the model's own wish can only be told by looking whether it stands, in whatever spelling, in
 //! the user's messages, in what is remembered or in a result. A call that the user spelled out is
-//! therefore not run by the model either: the user has the same tools as commands.
+//! therefore not run by the model either: the user has the same tools as commands. A model writes
+//! what it reads in plain letters, so that what isn't seen, what looks like a letter of ASCII and what
+//! is escaped makes no difference.

@@ -56,7 +56,7 @@ const FILLERS: [&str; 34] = [
     "\u{1f41d}",
 ];
 
-const HUGE: usize = 1 << 16;
+const HUGE: usize = 1 << 15;
 
 fn agent(store: Store, model: &ScriptedModel, companions: Mode) -> TestAgent {
     let options = Options {
