@@ -16,7 +16,7 @@ use garret_hal::media::{Faults, FaultyMedium, FileMedium};
 use garret_storage::{Fact, FactFilter, FactSource, NewFact, Pin, StateKind, Store};
 use garret_tests::disk::fill;
 use garret_tests::models::{STARTER, config, find};
-use garret_tests::scripted::{Act, ScriptedModel};
+use garret_tests::scripted::{Act, ScriptedEmbedder, ScriptedModel, Told};
 use garret_tests::talk::{self, TestAgent, parts, session};
 
 const READING: &str = "\
@@ -274,6 +274,26 @@ fn plain_requests_and_switched_off_companions_ask_no_model() {
     let mut turbo = agent(&store, &model, Mode::Turbo);
     say(&mut turbo, "How many grams are in an ounce?");
     assert_eq!(model.asked().len(), 1);
+}
+
+/// Without vectors nobody knows whether the topic changed; that is no sign that it did.
+#[test]
+fn an_embedder_that_fails_gives_no_reason_to_think() {
+    for mode in [Mode::ColdStart, Mode::Turbo] {
+        let dir = tempfile::tempdir().unwrap();
+        let (store, model) = (open(dir.path()), model());
+        let embedder = ScriptedEmbedder::new(1, &[]).on_embed(|_| Err(Told));
+        let parts =
+            Parts { embedder: Some(Arc::new(embedder)), ..parts(&model, Arc::clone(&store)) };
+        let options = Options { companions: mode, ..Options::default() };
+        let mut agent = Agent::new(parts, options).unwrap();
+        for message in ["How many grams are in an ounce?", "Name a river in Peru.", "Thanks!"] {
+            say(&mut agent, message);
+        }
+        assert_eq!(model.prompts().len(), 3);
+        let quiet = mode == Mode::ColdStart;
+        assert_eq!(model.asked().is_empty(), quiet, "{:?}", model.asked().len());
+    }
 }
 
 /// A companion that writes nonsense, fails or is refused leaves everything as it was.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use garret::agent::{Agent, Options, Outcome, TurnError, WORDS};
 use garret::companion::ask as ask_for;
 use garret::open::Plan;
+use garret::tools::Call;
 use garret_core::id::SessionId;
 use garret_core::model::{Finish, ModelRole};
 use garret_core::prompt::{Message, PromptEncoder as _, Role};
@@ -242,6 +243,32 @@ fn a_tag_that_is_no_call_is_not_shown_either() {
         assert_eq!((outcome.reply.as_str(), outcome.rounds.len()), (shown, 0), "{reply}");
         assert_eq!(stored(&agent, 1).2, 0);
     }
+}
+
+/// A model is told of nothing that isn't there, in as few tokens as a small window can spare.
+#[test]
+fn every_tag_that_a_model_is_told_of_is_a_call() {
+    let model = model(&["Ok."]);
+    let mut agent = agent(&model, true);
+    say(&mut agent, "Hello.").unwrap();
+    let told = texts(&model.prompts()[0]).remove(0);
+    let tags: Vec<_> = told.split("<<garret-tool: ").skip(1).collect();
+    assert!(tags.len() >= 6, "{told}");
+    for tag in tags {
+        let call = tag.split_once(">>").unwrap().0;
+        let read = Call::read(call).unwrap();
+        assert!(Call::VERBS.contains(&read.to_string().split(' ').next().unwrap()), "{call}");
+    }
+    let Some(path) = find(STARTER) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let tags = ("tool_protocol", "tags");
+    let settings = [("window", "4096"), ("max_tokens", "1"), ("tools", "on"), tags];
+    let mut agent = garret::open::agent(&config(&path, folder.path(), &settings)).unwrap();
+    let (session, (_keep, stop)) = (session(), smol::channel::bounded(1));
+    let mut hear = |_: &str| {};
+    let turn = smol::block_on(agent.turn(&session, "Hello.", &stop, &mut hear)).unwrap();
+    let system = turn.receipt.blocks[0].tokens;
+    assert!((100..=450).contains(&system), "{system} tokens");
 }
 
 #[test]
