@@ -95,7 +95,7 @@ fn each_row(
             out[first + at] = product(first + at);
         }
     }
-    for at in part * PARTS..whole {
-        out[at] = product(at);
+    for (row, place) in out.iter_mut().enumerate().skip(part * PARTS) {
+        *place = product(row);
     }
 }
