@@ -68,7 +68,7 @@ fn sum<const PARTS: usize>(bytes: &[i8]) -> u64 {
         for chunk in (0..PARTS).map(|number| &chunks[number * part + at]) {
             let (words, _) = chunk.as_chunks::<8>();
             for (sum, word) in sums.iter_mut().zip(words) {
-                *sum = sum.wrapping_add(u64::from_ne_bytes(word.map(i8::cast_unsigned)));
+                *sum = sum.wrapping_add(u64::from_le_bytes(word.map(i8::cast_unsigned)));
             }
         }
     }
@@ -101,7 +101,7 @@ mod tests {
     fn every_word_is_summed() {
         let bytes: Vec<i8> = (0..4_096).map(|i| (i % 7 == 0) as i8).collect();
         let words = bytes.as_chunks::<8>().0.iter();
-        let expected = words.map(|word| u64::from_ne_bytes(word.map(i8::cast_unsigned)));
+        let expected = words.map(|word| u64::from_le_bytes(word.map(i8::cast_unsigned)));
         let expected: u64 = expected.fold(0, u64::wrapping_add);
         assert_eq!([sum::<1>(&bytes), sum::<4>(&bytes)], [expected; 2]);
     }
