@@ -167,8 +167,9 @@ fn worth(hit: &Hit) -> f32 {
 /// remembers nothing.
 const LIKELY: f32 = 0.05;
 /// The same for a message with a question mark, which is more likely to need an answer. Of LoCoMo's
-/// questions (all of which have one) .994 have such a hit in their own conversation with an embedder and
-/// .996 without; with the floor of other messages it would be .986 and .973.
+/// questions, which all have one, .995 have such a hit in their own conversation and .85 in another one
+/// (`garret-bench`'s `locomo --calibrate`); with the floor of other messages it would be .976 and .62,
+/// without an embedder .963 and .60.
 const LIKELY_TO_ANSWER: f32 = 0.03;
 /// The same for a hit that shares no word with the message: its meaning alone makes it less likely
 /// than words do. Of twenty notes' answers the least likely has .029; of nonsense and questions about
