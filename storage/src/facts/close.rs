@@ -61,6 +61,9 @@ impl Writer<'_> {
                 after.invalidated_by = by;
             }
         }
+        if after.superseded_by == 0 {
+            self.ended.insert(fact);
+        }
         self.update(&before, &after)?;
         if let Cause::Replaced(heir) = cause {
             self.bequeath(heir, before.pin())?;

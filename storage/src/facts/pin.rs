@@ -28,6 +28,9 @@ impl Writer<'_> {
         // There is no circle: the way along all heirs ends.
         while let Some(record) = load(&self.facts, heir)? {
             if record.superseded_by == 0 {
+                if self.ended.contains(&heir) {
+                    return Ok(());
+                }
                 let pin = pin.max(record.pin());
                 return self.repin(record, pin);
             }

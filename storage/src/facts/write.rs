@@ -86,6 +86,8 @@ pub(crate) struct Writer<'t> {
     pub(super) superseded: Vec<FactId>,
     /// Facts that ended with those.
     pub(super) invalidated: Vec<FactId>,
+    /// Facts that ended and have no successor.
+    pub(super) ended: BTreeSet<u64>,
     /// Pins for facts that aren't stored yet.
     pub(super) bequests: BTreeMap<u64, Pin>,
 }
@@ -132,6 +134,7 @@ impl<'t> Writer<'t> {
             effect: Effect::default(),
             superseded: Vec::new(),
             invalidated: Vec::new(),
+            ended: BTreeSet::new(),
             bequests: BTreeMap::new(),
         })
     }

@@ -54,6 +54,23 @@ fn the_users_come_first_then_what_matters_then_what_is_new() {
     assert!(error.to_string().contains("no fact f9"), "{error}");
 }
 
+/// The last of a line of successors may end in the same step, being derived from the first.
+#[test]
+fn no_pin_moves_to_a_fact_that_ends() {
+    let store = Disk::<RamMedium>::default().open();
+    let oslo = NewFact { valid_to: Some(day(8).unix_ms), ..lives_in("Oslo") };
+    let oslo = add(&store, &oslo, 3);
+    store.pin(oslo, Pin::User).unwrap();
+    let bergen = NewFact { derived_from: &[oslo], ..lives_in("Bergen") };
+    let bergen = add(&store, &bergen, 9);
+    let rome = add(&store, &lives_in("Rome"), 4);
+    let fact = |id| store.fact(id).unwrap().unwrap();
+    assert_eq!(fact(oslo).superseded_by, Some(rome));
+    assert_eq!(fact(rome).superseded_by, Some(bergen));
+    assert_eq!(fact(bergen).invalidated_by, Some(rome));
+    assert_eq!([oslo, rome, bergen].map(|id| fact(id).pinned), [Pin::None; 3]);
+}
+
 #[test]
 fn a_pin_moves_to_what_replaces_its_fact() {
     let store = Disk::<RamMedium>::default().open();
