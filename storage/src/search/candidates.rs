@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::index::{Entry, Index, Wanted};
 use super::meaning::Closeness;
 use super::query::Query;
-use super::rank::Features;
+use super::rank::{Features, WEIGHTS_WITH_VECTORS, blend};
 use super::score::{MASKED, Scores, Scratch};
 use super::top::Ordered;
 
@@ -70,6 +70,31 @@ impl<'a> Candidates<'a> {
     /// The numbers of the units.
     pub(super) fn documents(&self) -> &'a [u32] {
         &self.scratch.chosen
+    }
+
+    /// The units and their features. Where closeness is known roughly, a first order by that finds
+    /// the best `k` and as many more, which are looked at once again.
+    pub(super) fn all(&self, k: usize) -> Vec<(&'a Entry, Features)> {
+        let units = self.documents().iter().filter_map(|document| {
+            let unit = self.index.units.get(*document as usize)?;
+            Some((*document, unit, self.features(*document, unit)))
+        });
+        let mut units: Vec<_> = units.collect();
+        if let Some(close) = self.close {
+            let best = k.saturating_mul(LOOKED).min(units.len());
+            if best < units.len() {
+                let sum = |parts: &Features| Ordered(blend(parts, &WEIGHTS_WITH_VECTORS));
+                units.select_nth_unstable_by(best, |a, b| sum(&b.2).cmp(&sum(&a.2)));
+            }
+            let around = units[..best]
+                .iter()
+                .flat_map(|(document, unit, _)| self.around(*document, unit).into_iter().flatten());
+            close.look(self.index, &mut { around });
+            for (document, unit, parts) in &mut units[..best] {
+                *parts = self.features(*document, unit);
+            }
+        }
+        units.into_iter().map(|(_, unit, parts)| (unit, parts)).collect()
     }
 
     /// The features of a unit, in the order of [`NAMES`](super::NAMES).
@@ -178,6 +203,9 @@ impl<'a> Candidates<'a> {
         sum
     }
 }
+
+/// For each hit that is wanted, so many are looked at once again.
+const LOOKED: usize = 2;
 
 /// How far around a unit is looked.
 const SIDE: usize = 3;

@@ -306,25 +306,24 @@ impl Index {
         let close = cosines.as_ref().map(|cosines| cosines as &dyn Closeness);
         let filter = Filter { session: ask.session, ..Filter::default() };
         let query = self.query(ask.query, ask.now);
-        self.candidates(&Wanted { query: &query, filter: &filter, close, now: ask.now }, take);
+        self.candidates(&Wanted { query: &query, filter: &filter, close, now: ask.now }, 0, take);
     }
 
     /// The best `k` of each sort of what is wanted.
     pub(super) fn best(&self, wanted: &Wanted<'_>, k: usize) -> Best {
         let mut sorts = Sorts::new(wanted.close.is_some(), k);
-        self.candidates(wanted, &mut |unit| {
+        self.candidates(wanted, k, &mut |unit| {
             let fact = unit.fact.and_then(|id| self.fact(id));
             sorts.offer(unit, fact.map(|fact| fact.kind));
         });
         sorts.into_best(self.len())
     }
 
-    fn candidates(&self, wanted: &Wanted<'_>, take: &mut dyn FnMut(Ranked)) {
+    /// All that could answer, of which the best `k` are to be found.
+    fn candidates(&self, wanted: &Wanted<'_>, k: usize, take: &mut dyn FnMut(Ranked)) {
         let mut scratch = self.spare().pop().unwrap_or_default();
         let found = Candidates::find(self, wanted, &mut scratch);
-        for document in found.documents() {
-            let Some(unit) = self.units.get(*document as usize) else { continue };
-            let parts = found.features(*document, unit);
+        for (unit, parts) in found.all(k) {
             take(Ranked { parts, ..self.unranked(unit, wanted.now) });
         }
         drop(found);
@@ -505,6 +504,44 @@ mod tests {
         let found = index.search(&Ask { cosines: Some(&cosines), ..words });
         let turns: Vec<u64> = found.iter().map(|unit| unit.turn).collect();
         assert_eq!(turns, [4, 1], "and not what is farther than most, or has no vector");
+    }
+
+    /// Knows roughly how close units are, and exactly once it looked.
+    struct Rough {
+        looked: std::cell::RefCell<Vec<u32>>,
+    }
+
+    impl Closeness for Rough {
+        fn of(&self, _: &Index, document: u32) -> Option<f32> {
+            // Roughly, the first is the best; exactly, the fifth.
+            let looked = self.looked.borrow().contains(&document);
+            let exact = f32::from(u8::from(document == 4));
+            Some(if looked { exact } else { 0.01 - document as f32 / 1e4 })
+        }
+
+        fn look(&self, _: &Index, documents: &mut dyn Iterator<Item = u32>) {
+            self.looked.borrow_mut().extend(documents);
+        }
+
+        fn each(&self, _: &Index, _: usize, _: &dyn Fn(u32) -> bool, take: &mut dyn FnMut(u32)) {
+            (0..40).for_each(take);
+        }
+    }
+
+    /// Twice as many as are wanted are looked at, with those around them.
+    #[test]
+    fn the_best_by_coarse_vectors_are_ranked_by_whole_ones() {
+        let index = index(&["Bees."; 40]);
+        let close = Rough { looked: std::cell::RefCell::default() };
+        let (query, filter) = (index.query("honey", None), Filter::default());
+        let wanted = Wanted { query: &query, filter: &filter, close: Some(&close), now: None };
+        let found = index.best(&wanted, 3).mixed(3);
+        assert_eq!(found.first().map(|unit| unit.turn), Some(5));
+        let looked = close.looked.into_inner();
+        assert!(
+            looked.len() <= 6 * 7 && looked.iter().all(|document| *document < 12),
+            "{looked:?}"
+        );
     }
 
     #[test]

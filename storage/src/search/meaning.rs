@@ -1,5 +1,7 @@
 //! Cosines of one query, made comparable between queries and embedders.
 
+use std::cell::RefCell;
+
 use super::index::Index;
 use super::top::{Ordered, Top};
 use crate::vectors::{Scores, UnitKey, VectorStore};
@@ -8,6 +10,9 @@ use crate::vectors::{Scores, UnitKey, VectorStore};
 pub(super) trait Closeness {
     /// How close a unit is; `None` without a vector.
     fn of(&self, index: &Index, document: u32) -> Option<f32>;
+
+    /// Finds out exactly how close these units are, where that is known roughly.
+    fn look(&self, index: &Index, documents: &mut dyn Iterator<Item = u32>);
 
     /// Hands the closest units to `take`: at most `most` of those in scope, none farther than the
     /// mean.
@@ -75,6 +80,8 @@ impl Closeness for Cosines<'_> {
         cosine.filter(|cosine| cosine.is_finite()).map(|cosine| self.scale.of(cosine))
     }
 
+    fn look(&self, _: &Index, _: &mut dyn Iterator<Item = u32>) {}
+
     fn each(
         &self,
         _: &Index,
@@ -95,24 +102,34 @@ impl Closeness for Cosines<'_> {
 /// What the vectors of a store say.
 pub(super) struct Stored<'a> {
     vectors: &'a VectorStore,
-    scores: &'a Scores,
+    query: &'a [f32],
+    scores: RefCell<Scores>,
     scale: Scale,
 }
 
 impl<'a> Stored<'a> {
-    pub(super) fn new(vectors: &'a VectorStore, scores: &'a Scores) -> Self {
+    /// What they say of `query`, for which `scores` were made.
+    pub(super) fn new(vectors: &'a VectorStore, query: &'a [f32], scores: Scores) -> Self {
         let scale = Scale::new(scores.mean, scores.deviation, vectors.len());
-        Self { vectors, scores, scale }
+        Self { vectors, query, scores: RefCell::new(scores), scale }
     }
 
     fn cosine(&self, key: UnitKey) -> Option<f32> {
-        self.scores.cosine(self.vectors.slot(key)?)
+        self.scores.borrow().cosine(self.vectors.slot(key)?)
     }
 }
 
 impl Closeness for Stored<'_> {
     fn of(&self, index: &Index, document: u32) -> Option<f32> {
         self.cosine(index.key(document)?).map(|cosine| self.scale.of(cosine))
+    }
+
+    fn look(&self, index: &Index, documents: &mut dyn Iterator<Item = u32>) {
+        let slots = documents.filter_map(|document| self.vectors.slot(index.key(document)?));
+        let looked = self.vectors.look(self.query, slots, &mut self.scores.borrow_mut());
+        if let Err(error) = looked {
+            tracing::warn!(%error, "ranked by coarse vectors");
+        }
     }
 
     fn each(
@@ -122,7 +139,8 @@ impl Closeness for Stored<'_> {
         in_scope: &dyn Fn(u32) -> bool,
         take: &mut dyn FnMut(u32),
     ) {
-        let close = self.scores.top.iter().filter(|hit| hit.cosine > self.scale.mean);
+        let scores = self.scores.borrow();
+        let close = scores.top.iter().filter(|hit| hit.cosine > self.scale.mean);
         let documents = close.filter_map(|hit| index.document(hit.key));
         documents.filter(|document| in_scope(*document)).take(most).for_each(take);
     }

@@ -1,6 +1,6 @@
 //! Search in two stages.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::hint::black_box;
 
 use garret_core::medium::MediumError;
@@ -69,11 +69,14 @@ pub struct Scores {
     /// Their standard deviation.
     pub deviation: f32,
     cosines: Vec<f32>,
+    /// Those whose cosines are exact; `None` when all are.
+    exact: Option<HashSet<Slot>>,
 }
 
 impl Scores {
-    /// The cosine of the unit in a [`slot`](VectorStore::slot): exact for those in `top`, else from
-    /// the coarse vectors. None where the filter left it out.
+    /// The cosine of the unit in a [`slot`](VectorStore::slot): exact for those in `top` and those
+    /// that were [looked at](VectorStore::look), else from the coarse vectors. None where the filter
+    /// left it out.
     pub fn cosine(&self, slot: u32) -> Option<f32> {
         self.cosines.get(slot as usize).copied().filter(|cosine| !cosine.is_nan())
     }
@@ -181,7 +184,8 @@ impl VectorStore {
         filter: &dyn Fn(UnitKey) -> bool,
     ) -> Result<Scores, VectorError> {
         let query = self.prepare(query)?;
-        let mut scores = Scores { top: Vec::new(), mean: 0.0, deviation: 0.0, cosines: Vec::new() };
+        let mut scores =
+            Scores { top: Vec::new(), mean: 0.0, deviation: 0.0, cosines: Vec::new(), exact: None };
         let Some(loaded) = self.current() else { return Ok(scores) };
         let pass = |slot| loaded.slots.key(slot).is_some_and(filter);
         scores.cosines = vec![f32::NAN; loaded.slots.len()];
@@ -203,6 +207,7 @@ impl VectorStore {
             let mut closest = Exact::new(self, loaded, &query, exact);
             closest.score_all(&top.into_best().into_iter().map(|(_, it)| it).collect::<Vec<_>>());
             scores.top = closest.into_hits();
+            scores.exact = Some(HashSet::new());
         } else {
             let slots: Vec<_> = (0..loaded.slots.len() as Slot).filter(|it| pass(*it)).collect();
             let mut all = Exact::new(self, loaded, &query, slots.len());
@@ -212,11 +217,35 @@ impl VectorStore {
         for hit in &scores.top {
             if let Some(slot) = loaded.slots.find(hit.key) {
                 scores.cosines[slot as usize] = hit.cosine;
+                scores.exact.iter_mut().for_each(|exact| exact.extend([slot]));
             }
         }
         scores.top.truncate(exact);
         (scores.mean, scores.deviation) = spread(&scores.cosines);
         Ok(scores)
+    }
+
+    /// Makes the cosines of some more units to `query`, for which `scores` were made, exact: of those
+    /// that have one. A row that can't be read keeps its coarse one.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search).
+    pub fn look(
+        &self,
+        query: &[f32],
+        slots: impl Iterator<Item = Slot>,
+        scores: &mut Scores,
+    ) -> Result<(), VectorError> {
+        let Scores { cosines, exact: Some(exact), .. } = scores else { return Ok(()) };
+        let Some(loaded) = self.current() else { return Ok(()) };
+        let unknown = |slot: &Slot| cosines.get(*slot as usize).is_some_and(|one| !one.is_nan());
+        let slots: Vec<_> = slots.filter(unknown).filter(|slot| exact.insert(*slot)).collect();
+        let query = self.prepare(query)?;
+        let mut rows = Exact::new(self, loaded, &query, 1);
+        for some in slots.chunks(TOUCHED) {
+            rows.score(some, |at, cosine| cosines[some[at] as usize] = cosine);
+        }
+        Ok(())
     }
 
     /// Units whose rows aren't what was written, from a look at every byte of both files. The next

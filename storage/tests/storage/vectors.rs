@@ -8,7 +8,7 @@ use garret_core::medium::{Medium, MediumError};
 use garret_core::vector::{Kernels, Scalar};
 use garret_hal::media::{FileMedium, RamMedium};
 use garret_storage::vectors::{
-    LEARN_FROM, LEARNED_COARSE, Rotation, Side, Spec, UnitKey, VectorError, VectorStore,
+    LEARN_FROM, LEARNED_COARSE, Rotation, Scores, Side, Spec, UnitKey, VectorError, VectorStore,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -282,6 +282,35 @@ fn scores_have_every_unit_and_their_spread() {
     }
     let none = store.scores(&query, 10, &|_| false).unwrap();
     assert_eq!((none.top.len(), none.mean, none.deviation), (0, 0.0, 0.0));
+}
+
+/// Coarse vectors have a third of the numbers: what they say of most units is off by more than what
+/// tells good answers from others.
+#[test]
+fn a_closer_look_makes_cosines_exact() {
+    let mut store = Ram::default().open(Some(spec(384, Some(Rotation::prefix(384, 128)))));
+    let units: Vec<_> = (0..500).map(|id| (words(id), vector(id, 384))).collect();
+    store.insert(&units).unwrap();
+    let query = vector(7, 384);
+    let even = |key: UnitKey| key.is_divisible(2);
+    let mut scores = store.scores(&query, 10, &even).unwrap();
+    let off = |scores: &Scores, id: u64| {
+        let found = scores.cosine(store.slot(words(id)).unwrap());
+        found.map(|found| (found - exact(&query, &vector(id, 384))).abs())
+    };
+    let before = scores.clone();
+    let far = (0..500).filter(|id| off(&scores, *id).is_some_and(|off| off > 0.01)).count();
+    assert!(far > 100, "{far}");
+    let slots = (0..100).map(|id| store.slot(words(id)).unwrap());
+    store.look(&query, slots.chain([u32::MAX]), &mut scores).unwrap();
+    for id in 0..500 {
+        match off(&scores, id) {
+            None => assert_eq!(id % 2, 1),
+            Some(off) if id < 100 => assert!(off < 1e-4, "{id}: {off}"),
+            some => assert_eq!(some, off(&before, id)),
+        }
+    }
+    assert_eq!((&scores.top, scores.mean), (&before.top, before.mean));
 }
 
 #[test]
