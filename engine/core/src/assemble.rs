@@ -32,8 +32,8 @@ pub struct Turn<'a> {
     pub day: Counted<'a>,
     /// What the model answered; `None` or nothing when it never did, which the prompt then says.
     pub reply: Option<PastReply<'a>>,
-    /// Tokens the turn takes in a prompt without its day, by an earlier count. An estimate is enough: it only saves
-    /// encoding what can't fit.
+    /// Tokens the turn takes in a prompt without its day, by an earlier count. An estimate is enough:
+    /// it only saves encoding what can't fit.
     pub cost: usize,
 }
 

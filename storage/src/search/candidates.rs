@@ -89,9 +89,10 @@ impl<'a> Candidates<'a> {
             let around = units[..best]
                 .iter()
                 .flat_map(|(document, unit, _)| self.around(*document, unit).into_iter().flatten());
-            close.look(self.index, &mut { around });
-            for (document, unit, parts) in &mut units[..best] {
-                *parts = self.features(*document, unit);
+            if close.look(self.index, &mut { around }) {
+                for (document, unit, parts) in &mut units[..best] {
+                    *parts = self.features(*document, unit);
+                }
             }
         }
         units.into_iter().map(|(_, unit, parts)| (unit, parts)).collect()

@@ -519,8 +519,9 @@ mod tests {
             Some(if looked { exact } else { 0.01 - document as f32 / 1e4 })
         }
 
-        fn look(&self, _: &Index, documents: &mut dyn Iterator<Item = u32>) {
+        fn look(&self, _: &Index, documents: &mut dyn Iterator<Item = u32>) -> bool {
             self.looked.borrow_mut().extend(documents);
+            true
         }
 
         fn each(&self, _: &Index, _: usize, _: &dyn Fn(u32) -> bool, take: &mut dyn FnMut(u32)) {

@@ -11,8 +11,9 @@ pub(super) trait Closeness {
     /// How close a unit is; `None` without a vector.
     fn of(&self, index: &Index, document: u32) -> Option<f32>;
 
-    /// Finds out exactly how close these units are, where that is known roughly.
-    fn look(&self, index: &Index, documents: &mut dyn Iterator<Item = u32>);
+    /// Finds out exactly how close these units are, where that is known roughly; whether it was for
+    /// any.
+    fn look(&self, index: &Index, documents: &mut dyn Iterator<Item = u32>) -> bool;
 
     /// Hands the closest units to `take`: at most `most` of those in scope, none farther than the
     /// mean.
@@ -80,7 +81,9 @@ impl Closeness for Cosines<'_> {
         cosine.filter(|cosine| cosine.is_finite()).map(|cosine| self.scale.of(cosine))
     }
 
-    fn look(&self, _: &Index, _: &mut dyn Iterator<Item = u32>) {}
+    fn look(&self, _: &Index, _: &mut dyn Iterator<Item = u32>) -> bool {
+        false
+    }
 
     fn each(
         &self,
@@ -124,12 +127,11 @@ impl Closeness for Stored<'_> {
         self.cosine(index.key(document)?).map(|cosine| self.scale.of(cosine))
     }
 
-    fn look(&self, index: &Index, documents: &mut dyn Iterator<Item = u32>) {
+    fn look(&self, index: &Index, documents: &mut dyn Iterator<Item = u32>) -> bool {
         let slots = documents.filter_map(|document| self.vectors.slot(index.key(document)?));
         let looked = self.vectors.look(self.query, slots, &mut self.scores.borrow_mut());
-        if let Err(error) = looked {
-            tracing::warn!(%error, "ranked by coarse vectors");
-        }
+        let looked = looked.inspect_err(|error| tracing::warn!(%error, "ranked by coarse vectors"));
+        looked.unwrap_or(false)
     }
 
     fn each(

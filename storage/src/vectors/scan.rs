@@ -217,7 +217,9 @@ impl VectorStore {
         for hit in &scores.top {
             if let Some(slot) = loaded.slots.find(hit.key) {
                 scores.cosines[slot as usize] = hit.cosine;
-                scores.exact.iter_mut().for_each(|exact| exact.extend([slot]));
+                if let Some(exact) = &mut scores.exact {
+                    exact.insert(slot);
+                }
             }
         }
         scores.top.truncate(exact);
@@ -226,7 +228,7 @@ impl VectorStore {
     }
 
     /// Makes the cosines of some more units to `query`, for which `scores` were made, exact: of those
-    /// that have one. A row that can't be read keeps its coarse one.
+    /// that have one. A row that can't be read keeps its coarse one. Whether there was one to look at.
     ///
     /// # Errors
     /// As [`search`](Self::search).
@@ -235,9 +237,9 @@ impl VectorStore {
         query: &[f32],
         slots: impl Iterator<Item = Slot>,
         scores: &mut Scores,
-    ) -> Result<(), VectorError> {
-        let Scores { cosines, exact: Some(exact), .. } = scores else { return Ok(()) };
-        let Some(loaded) = self.current() else { return Ok(()) };
+    ) -> Result<bool, VectorError> {
+        let Scores { cosines, exact: Some(exact), .. } = scores else { return Ok(false) };
+        let Some(loaded) = self.current() else { return Ok(false) };
         let unknown = |slot: &Slot| cosines.get(*slot as usize).is_some_and(|one| !one.is_nan());
         let slots: Vec<_> = slots.filter(unknown).filter(|slot| exact.insert(*slot)).collect();
         let query = self.prepare(query)?;
@@ -245,7 +247,7 @@ impl VectorStore {
         for some in slots.chunks(TOUCHED) {
             rows.score(some, |at, cosine| cosines[some[at] as usize] = cosine);
         }
-        Ok(())
+        Ok(!slots.is_empty())
     }
 
     /// Units whose rows aren't what was written, from a look at every byte of both files. The next
