@@ -39,12 +39,12 @@ impl Kernels for Neon {
 
 #[target_feature(enable = "neon,dotprod")]
 fn rows_sdot(query: &[i8], rows: &[i8], out: &mut [i32]) {
-    each_row(query, rows, out, prefetch, |row| row_sdot(query, row));
+    each_row(query, rows, out, prefetch, |rows| rows.map(|row| row_sdot(query, row)));
 }
 
 #[target_feature(enable = "neon")]
 fn rows_smull(query: &[i8], rows: &[i8], out: &mut [i32]) {
-    each_row(query, rows, out, prefetch, |row| row_smull(query, row));
+    each_row(query, rows, out, prefetch, |rows| rows.map(|row| row_smull(query, row)));
 }
 
 fn prefetch(line: *const i8) {

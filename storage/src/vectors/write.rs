@@ -365,8 +365,8 @@ impl Loaded {
         self.sync_rows()?;
         pending.sort_unstable_by_key(|(slot, _)| *slot);
         for run in pending.chunk_by(|(a, _), (b, _)| b - a == 1 && b % BLOCK_ROWS != 0) {
-            let entries: Vec<u8> = run.iter().flat_map(|(_, entry)| *entry).collect();
-            self.medium.write_at(self.head.entry_at(run[0].0), &entries)?;
+            let entries: Vec<_> = run.iter().map(|(_, entry)| *entry).collect();
+            self.medium.write_at(self.head.entry_at(run[0].0), entries.as_flattened())?;
         }
         self.medium.sync()
     }
