@@ -1,7 +1,7 @@
 //! The part of a text that answers.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::text::{Kind, Language, Token, terms, tokens};
@@ -51,24 +51,42 @@ pub(super) fn excerpt(text: &str, asked: &Asked<'_>, most: usize) -> Range<usize
     if text.len() <= most {
         return 0..text.len();
     }
-    let matches = matches(text, asked);
-    let mut best = (0, 0..0);
-    for (number, (range, _)) in matches.iter().enumerate() {
-        let limit = range.start.saturating_add(most).saturating_sub(LEAD_BYTES);
-        let near = matches[number..].iter().take_while(|(other, _)| other.end <= limit);
-        let distinct: HashSet<usize> = near.map(|(_, word)| *word).collect();
-        if distinct.len() > best.0 {
-            best = (distinct.len(), range.clone());
-        }
-    }
-    let start = back_to_a_word(text, best.1.start.saturating_sub(LEAD_BYTES), best.1.start);
-    let end = start.saturating_add(most).max(best.1.end).min(text.len());
+    let best = densest(&matches(text, asked), asked.words.len(), most);
+    let best = best.unwrap_or(0..0);
+    let start = back_to_a_word(text, best.start.saturating_sub(LEAD_BYTES), best.start);
+    let end = start.saturating_add(most).max(best.end).min(text.len());
     let end = text.ceil_char_boundary(end);
-    let space = text[best.1.end..end].rfind(char::is_whitespace);
+    let space = text[best.end..end].rfind(char::is_whitespace);
     match space {
-        Some(space) if end < text.len() => start..best.1.end + space,
+        Some(space) if end < text.len() => start..best.end + space,
         _ => start..end,
     }
+}
+
+/// The first match of the excerpt that holds most different ones of so many words.
+fn densest(matches: &[(Range<usize>, usize)], words: usize, most: usize) -> Option<Range<usize>> {
+    // How often each word is in the matches from the one in hand up to `end`.
+    let mut counts = vec![0_u32; words];
+    let (mut distinct, mut end, mut best) = (0, 0, (0, None));
+    for (number, (first, word)) in matches.iter().enumerate() {
+        let limit = first.start.saturating_add(most).saturating_sub(LEAD_BYTES);
+        while let Some((_, word)) = matches.get(end).filter(|(last, _)| last.end <= limit) {
+            distinct += usize::from(counts[*word] == 0);
+            counts[*word] += 1;
+            end += 1;
+        }
+        if distinct > best.0 {
+            best = (distinct, Some(first.clone()));
+        }
+        if number < end {
+            counts[*word] -= 1;
+            distinct -= usize::from(counts[*word] == 0);
+        } else {
+            // It is longer than an excerpt.
+            end = number + 1;
+        }
+    }
+    best.1
 }
 
 /// Bytes of an excerpt where nothing else is asked for.
@@ -146,6 +164,30 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn the_densest_place_is_that_with_most_different_words(
+            gaps in prop::collection::vec((0..40_usize, 1..90_usize, 0..5_usize), 0..30),
+        ) {
+            let mut start = 0;
+            let matches: Vec<_> = gaps
+                .iter()
+                .map(|(gap, len, word)| {
+                    start += gap + len;
+                    (start..start + len.min(gap), *word)
+                })
+                .collect();
+            let distinct = |number: usize| {
+                let limit = matches[number].0.start + 140 - LEAD_BYTES;
+                let near = matches[number..].iter().take_while(|(other, _)| other.end <= limit);
+                near.map(|(_, word)| *word).collect::<std::collections::HashSet<_>>().len()
+            };
+            let all = 0..matches.len();
+            let most = all.clone().map(distinct).max().filter(|most| *most > 0);
+            let first = most.and_then(|most| all.clone().find(|number| distinct(*number) == most));
+            let expected = first.map(|number| matches[number].0.clone());
+            prop_assert_eq!(densest(&matches, 5, 140), expected);
+        }
+
         #[test]
         fn any_text_has_an_excerpt_with_the_word_in_it(
             before in "(\\PC| |\u{4e00}|\u{1f41d}){0,400}", after in "(\\PC| |\u{e9}){0,400}",

@@ -276,7 +276,7 @@ impl Store {
                     tracing::warn!(%error, "searched by words alone");
                 });
                 let scores = scores.ok().filter(|scores| !scores.top.is_empty())?;
-                Some(rank(Some(&Stored::new(vectors, vector, scores))))
+                Some(rank(Some(&Stored::new(vectors, vector, scores, index.len()))))
             })
         });
         by_meaning.flatten().unwrap_or_else(|| rank(None))

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use super::index::Index;
 use super::top::{Ordered, Top};
-use crate::vectors::{Scores, UnitKey, VectorStore};
+use crate::vectors::{Scores, VectorStore};
 
 /// How close units are to a query, in quarters of a standard deviation from the mean of all.
 pub(super) trait Closeness {
@@ -108,27 +108,47 @@ pub(super) struct Stored<'a> {
     query: &'a [f32],
     scores: RefCell<Scores>,
     scale: Scale,
+    /// The place of each document's vector, plus one, once it was looked for, since each is asked for
+    /// by all those around it; else [`UNKNOWN`].
+    slots: RefCell<Vec<u32>>,
 }
 
+const UNKNOWN: u32 = 0;
+/// The place of a vector that isn't there. No store has as many.
+const NONE: u32 = u32::MAX;
+
 impl<'a> Stored<'a> {
-    /// What they say of `query`, for which `scores` were made.
-    pub(super) fn new(vectors: &'a VectorStore, query: &'a [f32], scores: Scores) -> Self {
+    /// What they say of `query`, for which `scores` were made, about so many documents.
+    pub(super) fn new(
+        vectors: &'a VectorStore,
+        query: &'a [f32],
+        scores: Scores,
+        documents: usize,
+    ) -> Self {
         let scale = Scale::new(scores.mean, scores.deviation, vectors.len());
-        Self { vectors, query, scores: RefCell::new(scores), scale }
+        let slots = RefCell::new(vec![UNKNOWN; documents]);
+        Self { vectors, query, scores: RefCell::new(scores), scale, slots }
     }
 
-    fn cosine(&self, key: UnitKey) -> Option<f32> {
-        self.scores.borrow().cosine(self.vectors.slot(key)?)
+    fn slot(&self, index: &Index, document: u32) -> Option<u32> {
+        let mut slots = self.slots.borrow_mut();
+        let slot = slots.get_mut(document as usize)?;
+        if *slot == UNKNOWN {
+            let found = index.key(document).and_then(|key| self.vectors.slot(key));
+            *slot = found.map_or(NONE, |found| found + 1);
+        }
+        (*slot != NONE).then(|| *slot - 1)
     }
 }
 
 impl Closeness for Stored<'_> {
     fn of(&self, index: &Index, document: u32) -> Option<f32> {
-        self.cosine(index.key(document)?).map(|cosine| self.scale.of(cosine))
+        let slot = self.slot(index, document)?;
+        self.scores.borrow().cosine(slot).map(|cosine| self.scale.of(cosine))
     }
 
     fn look(&self, index: &Index, documents: &mut dyn Iterator<Item = u32>) -> bool {
-        let slots = documents.filter_map(|document| self.vectors.slot(index.key(document)?));
+        let slots = documents.filter_map(|document| self.slot(index, document));
         let looked = self.vectors.look(self.query, slots, &mut self.scores.borrow_mut());
         let looked = looked.inspect_err(|error| tracing::warn!(%error, "ranked by coarse vectors"));
         looked.unwrap_or(false)

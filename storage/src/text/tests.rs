@@ -179,6 +179,17 @@ proptest! {
         check(&text)?;
     }
 
+    /// Every chunk of few characters, so that plain ones are among them.
+    #[test]
+    fn a_plain_word_is_what_it_is_by_unicode(text in "[!-~]{0,2}[a-z0-9]{0,3}[!-~]{0,3}") {
+        let chunk = Piece { text: &text, start: 7 };
+        if let Some(word) = plain(chunk) {
+            let mut found = Vec::new();
+            tokens_by_unicode(chunk, &mut |token| found.push(token));
+            prop_assert_eq!(found, [word.token(Kind::Word)]);
+        }
+    }
+
     #[test]
     fn every_word_of_a_text_finds_it(words in prop::collection::vec("[b-z]{4,9}", 1..6)) {
         let text = words.join(" ");

@@ -1,6 +1,6 @@
 //! Search in two stages.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::hint::black_box;
 
 use garret_core::medium::MediumError;
@@ -70,7 +70,7 @@ pub struct Scores {
     pub deviation: f32,
     cosines: Vec<f32>,
     /// Those whose cosines are exact; `None` when all are.
-    exact: Option<HashSet<Slot>>,
+    exact: Option<Marks>,
 }
 
 impl Scores {
@@ -79,6 +79,24 @@ impl Scores {
     /// left it out.
     pub fn cosine(&self, slot: u32) -> Option<f32> {
         self.cosines.get(slot as usize).copied().filter(|cosine| !cosine.is_nan())
+    }
+}
+
+/// Which slots are in a set, a bit for each.
+#[derive(Clone, Debug, PartialEq)]
+struct Marks(Vec<u64>);
+
+impl Marks {
+    fn new(slots: usize) -> Self {
+        Self(vec![0; slots.div_ceil(64)])
+    }
+
+    /// Puts a slot into the set; whether it wasn't there.
+    fn insert(&mut self, slot: Slot) -> bool {
+        let Some(word) = self.0.get_mut(slot as usize / 64) else { return false };
+        let (before, bit) = (*word, 1 << (slot % 64));
+        *word |= bit;
+        before & bit == 0
     }
 }
 
@@ -207,7 +225,7 @@ impl VectorStore {
             let mut closest = Exact::new(self, loaded, &query, exact);
             closest.score_all(&top.into_best().into_iter().map(|(_, it)| it).collect::<Vec<_>>());
             scores.top = closest.into_hits();
-            scores.exact = Some(HashSet::new());
+            scores.exact = Some(Marks::new(loaded.slots.len()));
         } else {
             let slots: Vec<_> = (0..loaded.slots.len() as Slot).filter(|it| pass(*it)).collect();
             let mut all = Exact::new(self, loaded, &query, slots.len());
