@@ -90,6 +90,7 @@ enum Measurement {
 }
 
 fn main() -> ExitCode {
+    garret_hal::heap::bound();
     let measured = match Cli::parse().measurement {
         Measurement::Turns(options) => turns::run(&options),
         Measurement::Soak(options) => soak::run(&options),

@@ -2,6 +2,7 @@
 //!
 //! - [`clock`]: time, with a word on how far it can be believed.
 //! - [`entropy`]: random bytes, from the kernel or from a seed.
+//! - [`heap`]: freed memory is given back.
 //! - [`kernels`]: dot products with the processor's own instructions.
 //! - [`media`]: where bytes are kept: a file, memory, or a medium that loses power on purpose.
 //! - [`sensors`]: memory, heat, pressure, disk, processors, board; a scripted fake beside each.
@@ -32,12 +33,14 @@
 //! - `garret-core`: the ports implemented here.
 //! - `getrandom`: the kernel's random bytes on every Linux, without unsafe code of ours.
 //! - `half`: half-precision numbers to and from `f32`, by the processor where it can.
+//! - `libc` (glibc only): `mallopt`, which nothing else offers.
 //! - `memmap2`: files mapped for reading, without our own calls of `mmap`.
 //! - `simsimd` (x86_64 only): the dot product of halves.
 //! - `rustix`: `statvfs`, which the standard library lacks, and names for error numbers.
 //! - `thiserror`: error messages beside the errors.
 //!
-//! Unsafe code is in two places, with its proofs: the kernels, and the mapping of a file.
+//! Unsafe code is in three places, with its proofs: the kernels, the mapping of a file, and the settings
+//! of the heap.
 //!
 //! Limits: Linux only. Nothing here needs a network, root, or a device file.
 
@@ -45,6 +48,7 @@
 
 pub mod clock;
 pub mod entropy;
+pub mod heap;
 #[allow(unsafe_code)]
 pub mod kernels;
 pub mod media;
