@@ -10,18 +10,31 @@ use crate::text::{Kind, Language, Token, terms, tokens};
 /// texts have the same words, and stemming one takes far longer than looking it up.
 pub(super) struct Asked<'q> {
     words: &'q [Vec<String>],
+    /// Which ASCII characters they begin with, a bit for each.
+    begin: u128,
     met: RefCell<HashMap<Language, HashMap<String, Option<usize>>>>,
 }
 
 impl<'q> Asked<'q> {
     pub(super) fn new(words: &'q [Vec<String>]) -> Self {
-        Self { words, met: RefCell::default() }
+        let firsts = words.iter().flatten().filter_map(|word| word.bytes().next());
+        let begin = firsts.filter(u8::is_ascii).fold(0, |all, first| all | 1 << first);
+        Self { words, begin, met: RefCell::default() }
+    }
+
+    /// Whether a word may be one of these: a stem begins as its word does, in ASCII.
+    fn may_be(&self, word: &str) -> bool {
+        let first = word.bytes().next().unwrap_or_default().to_ascii_lowercase();
+        !word.is_ascii() || self.begin & 1 << first != 0
     }
 
     /// Which of the words a token of a text in `language` is.
     fn position(&self, token: &Token<'_>, language: Language) -> Option<usize> {
         if token.kind != Kind::Word {
             return self.look(token, language);
+        }
+        if !self.may_be(token.text) {
+            return None;
         }
         let mut met = self.met.borrow_mut();
         let met = met.entry(language).or_default();
@@ -164,6 +177,18 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_stem_begins_as_its_word_does(word in "[a-zA-Z0-9]{1,12}") {
+            for language in Language::ALL {
+                let mut firsts = Vec::new();
+                tokens(&word, &mut |token| {
+                    terms(&token, *language, &mut |term| firsts.push(term.as_bytes()[0]));
+                });
+                let first = word.as_bytes()[0].to_ascii_lowercase();
+                prop_assert!(firsts.iter().all(|other| *other == first), "{language:?}");
+            }
+        }
+
         #[test]
         fn the_densest_place_is_that_with_most_different_words(
             gaps in prop::collection::vec((0..40_usize, 1..90_usize, 0..5_usize), 0..30),

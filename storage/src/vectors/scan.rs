@@ -35,6 +35,9 @@ const ENOUGH: f64 = 32.0;
 /// Coarse rows that are read at once.
 const STEP: usize = 8_192;
 
+/// Coarse rows that are read at once where they can't be looked at in place.
+const READ: usize = 256;
+
 /// Products of which those that are wanted are asked for together.
 const ASKED: usize = 1_024;
 
@@ -306,17 +309,30 @@ impl VectorStore {
     ) {
         let rows = loaded.slots.len();
         let (mut dots, mut buffer) = (vec![0; STEP.min(rows)], Vec::new());
+        let multiply = |bytes: &[u8], dots: &mut [i32]| {
+            if let Ok(rows) = <[i8]>::ref_from_bytes(bytes) {
+                self.kernels.dot_rows_i8(query, rows, dots);
+            }
+        };
         for first in (0..rows).step_by(STEP) {
             let dots = &mut dots[..STEP.min(rows - first)];
             let (slot, len) = (first as Slot, dots.len() * query.len());
-            let read = show(&*coarse.medium, coarse.row_at(slot), len, &mut buffer, |bytes| {
-                if let Ok(rows) = <[i8]>::ref_from_bytes(bytes) {
-                    self.kernels.dot_rows_i8(query, rows, dots);
+            let mut all = |bytes: &[u8]| multiply(bytes, dots);
+            if coarse.medium.with_bytes(coarse.row_at(slot), len, &mut all) {
+                each(slot, dots);
+                continue;
+            }
+            // The last rows may be too new for a mapping; then the others are still in it.
+            for (slot, dots) in (slot..).step_by(READ).zip(dots.chunks_mut(READ)) {
+                let (at, len) = (coarse.row_at(slot), dots.len() * query.len());
+                let read =
+                    show(&*coarse.medium, at, len, &mut buffer, |bytes| multiply(bytes, dots));
+                match read {
+                    Ok(()) => each(slot, dots),
+                    Err(error) => {
+                        tracing::warn!(%error, slot, "coarse vectors can't be read");
+                    }
                 }
-            });
-            match read {
-                Ok(()) => each(slot, dots),
-                Err(error) => tracing::warn!(%error, first, "coarse vectors can't be read"),
             }
         }
     }
