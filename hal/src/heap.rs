@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Limits: with another C library, or another allocator, it does nothing. A conversation of 1,000
-//! turns (`garret-bench`'s `soak`) held 34 MiB without it and 23 MiB with it, and a turn took 8% more
-//! of the processor.
+//! turns (`garret-bench`'s `soak`, x86_64) held 34 MiB without it and 23 MiB with it, and a turn took 8%
+//! more of the processor.
 
 /// Has freed memory given back: fixes the sizes that glibc would let grow, and keeps to one arena.
 ///
@@ -25,8 +25,9 @@ pub fn bound() {
         (libc::M_TRIM_THRESHOLD, KEPT_AT_THE_END),
         (libc::M_ARENA_MAX, ARENAS),
     ] {
-        // SAFETY: `mallopt` takes any numbers, locks the heap it changes, and refuses what it
-        // doesn't know.
+        // SAFETY: `mallopt` takes any numbers and refuses what it doesn't know. What it sets are
+        // single words, which other threads that allocate meanwhile find as they were or as they
+        // are: each is only how they decide from now on.
         #[allow(unsafe_code)]
         let _ = unsafe { libc::mallopt(what, value) };
     }

@@ -79,7 +79,7 @@
 //! journal's frames and bundles, `serde_json` exports as JSON Lines: what people read elsewhere mustn't
 //! depend on how well we escape.
 //!
-//! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 8 MiB of memory for
+//! Limits: texts, token lists and receipts of at most [`MAX_BYTES`]; about 2 MiB of memory for
 //! pages, and what waits in the journal on top. A write syncs once and writes whole blocks, as a frame
 //! of its own: of 512 bytes where the device has such and its file system writes past the page cache,
 //! else of 4 KiB. Every 2,048th also folds the journal, with two syncs.

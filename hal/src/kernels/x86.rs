@@ -100,11 +100,13 @@ impl Kernels for Avx2 {
         let count = count.max(1);
         let lists = weights.len() / count;
         let len = out.len() / lists.max(1);
+        let at_once = if self.products == Products::Fours512 { 8 } else { 4 };
         let wide = len > 0 && len.is_multiple_of(TOGETHER);
-        let beside = if wide { lists / BESIDE * BESIDE } else { 0 };
+        let beside = if wide { lists / at_once * at_once } else { 0 };
         let (weights, others) = weights.split_at(beside * count);
         let (out, rest) = out.split_at_mut(beside * len);
         match self.products {
+            _ if beside == 0 => {}
             // SAFETY: `products` says so only where the processor has AVX-512.
             Products::Fours512 => unsafe { add_rows_beside_512(count, weights, rows, (len, out)) },
             // SAFETY: an `Avx2` is made only where the processor has AVX2.
@@ -141,12 +143,10 @@ fn add_wide_rows(weights: &[f32], rows: &[f32], out: &mut [f32]) {
     }
 }
 
-/// Sums of each list that are worked at together, and lists whose number is a multiple of those
-/// that are.
+/// Sums of each list that are worked at together.
 const TOGETHER: usize = 16;
-const BESIDE: usize = 8;
 
-/// Defines [`Kernels::add_rows_each`] for a multiple of [`BESIDE`] lists and sums of a multiple of
+/// Defines [`Kernels::add_rows_each`] for a multiple of `$beside` lists and sums of a multiple of
 /// [`TOGETHER`] numbers, `len` for each list. Sixteen columns of 384 rows fit the nearest memory and
 /// are used for all lists before the next ones are fetched.
 ///

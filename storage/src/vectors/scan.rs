@@ -308,7 +308,7 @@ impl VectorStore {
         mut each: impl FnMut(Slot, &[i32]),
     ) {
         let rows = loaded.slots.len();
-        let (mut dots, mut buffer) = (vec![0; STEP.min(rows)], Vec::new());
+        let (mut dots, mut buffer) = (vec![0; STEP.min(rows)], Vec::<u8>::new());
         let multiply = |bytes: &[u8], dots: &mut [i32]| {
             if let Ok(rows) = <[i8]>::ref_from_bytes(bytes) {
                 self.kernels.dot_rows_i8(query, rows, dots);
@@ -323,16 +323,20 @@ impl VectorStore {
                 continue;
             }
             // The last rows may be too new for a mapping; then the others are still in it.
+            let mut is_mapped = true;
             for (slot, dots) in (slot..).step_by(READ).zip(dots.chunks_mut(READ)) {
                 let (at, len) = (coarse.row_at(slot), dots.len() * query.len());
-                let read =
-                    show(&*coarse.medium, at, len, &mut buffer, |bytes| multiply(bytes, dots));
-                match read {
-                    Ok(()) => each(slot, dots),
-                    Err(error) => {
+                let mut some = |bytes: &[u8]| multiply(bytes, dots);
+                is_mapped = is_mapped && coarse.medium.with_bytes(at, len, &mut some);
+                if !is_mapped {
+                    buffer.resize(len, 0);
+                    if let Err(error) = coarse.medium.read_at(at, &mut buffer) {
                         tracing::warn!(%error, slot, "coarse vectors can't be read");
+                        continue;
                     }
+                    multiply(&buffer, dots);
                 }
+                each(slot, dots);
             }
         }
     }

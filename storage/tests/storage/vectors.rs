@@ -2,6 +2,7 @@
 //! another embedder. Power cuts are in `vectors_crash`.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
@@ -466,22 +467,45 @@ fn a_known_rotation_replaces_another() {
     assert_eq!(ram.open(Some(spec(16, None))).rotation(), Some(&known));
 }
 
+/// The vectors of 24 dimensions in two files of a folder.
+fn open_files(path: &Path) -> VectorStore {
+    let path = path.to_owned();
+    let files = move |side, create: bool| -> Result<Option<Arc<dyn Medium>>, MediumError> {
+        let file = path.join(if side == Side::Coarse { "n.i8" } else { "n.f16" });
+        if !create && !file.exists() {
+            return Ok(None);
+        }
+        Ok(Some(Arc::new(FileMedium::open(&file)?)))
+    };
+    VectorStore::open(files, garret_hal::kernels::detect(), Some(spec(24, None))).unwrap()
+}
+
+/// A file is mapped anew when it has grown by a part: until then what is new is read, and the rest
+/// looked at in place.
+#[test]
+fn rows_that_are_too_new_for_a_mapping_have_their_own_products() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut store = open_files(dir.path());
+    let units = |turns: std::ops::Range<u64>| -> Vec<_> {
+        turns.map(|turn| (words(turn), vector(turn, 24))).collect()
+    };
+    let query = vector(9_999, 24);
+    for turns in [0..600, 600..605, 605..620] {
+        store.insert(&units(turns.clone())).unwrap();
+        let scores = store.scores(&query, 1, &|_| true).unwrap();
+        for (key, vector) in units(0..turns.end) {
+            let found = scores.cosine(store.slot(key).unwrap()).unwrap();
+            assert!((found - exact(&query, &vector)).abs() < 0.03, "{key:?} of {turns:?}");
+        }
+    }
+}
+
 /// On files, through their mapping; reading alone creates none.
 #[test]
 fn files_are_searched_and_not_made_by_it() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().to_owned();
-    let open = || {
-        let path = path.clone();
-        let files = move |side, create: bool| -> Result<Option<Arc<dyn Medium>>, MediumError> {
-            let file = path.join(if side == Side::Coarse { "n.i8" } else { "n.f16" });
-            if !create && !file.exists() {
-                return Ok(None);
-            }
-            Ok(Some(Arc::new(FileMedium::open(&file)?)))
-        };
-        VectorStore::open(files, garret_hal::kernels::detect(), Some(spec(24, None))).unwrap()
-    };
+    let open = || open_files(&path);
     let mut store = open();
     let query = vector(5, 24);
     assert_eq!(store.search(&query, 1, &|_| true), Ok(Vec::new()));
