@@ -7,6 +7,7 @@ use std::io::Write;
 use garret::config::{Config, Home, Sources, environment};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    garret::device::bound_heap();
     let message = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
     let config = Config::resolve(Sources {
         environment: environment()?,

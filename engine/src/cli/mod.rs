@@ -31,7 +31,7 @@ use crate::device;
 /// Runs the program and gives its exit status: 0 when it did what was asked, 1 when it couldn't,
 /// 2 when it wasn't asked properly, 130 when it was interrupted.
 pub fn main() -> ExitCode {
-    garret_hal::heap::bound();
+    device::bound_heap();
     let invocation = match args::parse(std::env::args_os()) {
         Ok(invocation) => invocation,
         Err(error) => {
