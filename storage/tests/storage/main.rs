@@ -6,6 +6,7 @@
 
 mod bundle;
 mod bundle_import;
+mod costs;
 mod crash;
 mod damage;
 mod everything;
