@@ -21,9 +21,12 @@
 pub fn bound() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     for (what, value) in [
-        (libc::M_MMAP_THRESHOLD, OWN_PAGES),
-        (libc::M_TRIM_THRESHOLD, KEPT_AT_THE_END),
-        (libc::M_ARENA_MAX, ARENAS),
+        // Bytes from which a block has pages of its own: what glibc begins with.
+        (libc::M_MMAP_THRESHOLD, 128 << 10),
+        // Free bytes at the end of the heap that are kept for what comes next.
+        (libc::M_TRIM_THRESHOLD, 1 << 20),
+        // Heaps: threads that allocate at the same time are few.
+        (libc::M_ARENA_MAX, 1),
     ] {
         // SAFETY: `mallopt` takes any numbers and refuses what it doesn't know. What it sets are
         // single words, which other threads that allocate meanwhile find as they were or as they
@@ -32,13 +35,3 @@ pub fn bound() {
         let _ = unsafe { libc::mallopt(what, value) };
     }
 }
-
-/// Bytes from which a block has pages of its own: what glibc begins with.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const OWN_PAGES: i32 = 128 << 10;
-/// Free bytes at the end of the heap that are kept for what comes next.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const KEPT_AT_THE_END: i32 = 1 << 20;
-/// Heaps: threads that allocate at the same time are few.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-const ARENAS: i32 = 1;

@@ -6,10 +6,11 @@ use garret::agent::{Agent, Outcome, Parts, TurnError};
 use garret_core::id::SessionId;
 use garret_core::model::ChatModel;
 use garret_core::prompt::PromptEncoder;
+use garret_core::time::WallTime;
 use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
-use garret_storage::Store;
+use garret_storage::{NewReply, Store, StoredFinish};
 
 use crate::bytes::{self, ByteEncoder};
 use crate::scripted::ScriptedModel;
@@ -32,6 +33,28 @@ pub fn parts(model: &ScriptedModel, store: Arc<Store>) -> Parts<ScriptedModel, B
 /// The session that tests talk in.
 pub fn session() -> SessionId {
     "s".parse().expect("a name that can be used")
+}
+
+/// A reply that no model of ours gave.
+pub const fn reply(text: &str, at: WallTime) -> NewReply<'_> {
+    NewReply {
+        text,
+        tokens: &[],
+        model_fingerprint: &[0; 32],
+        finish: StoredFinish::Stop,
+        at,
+        receipt: b"",
+        trace: b"",
+    }
+}
+
+/// Stores a turn that was answered so, without an agent.
+///
+/// # Panics
+/// When the store refuses it.
+pub fn tell(store: &Store, session: &SessionId, user: &str, answer: &str, at: WallTime) {
+    let turn = store.accept(session, user, at).expect("the message is stored");
+    store.reply(session, turn, reply(answer, at)).expect("the reply is stored");
 }
 
 /// One turn of `session`.

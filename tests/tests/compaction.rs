@@ -14,10 +14,10 @@ use garret_core::time::{Confidence, WallTime};
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::{Faults, FaultyMedium};
-use garret_storage::{NewReply, Store, StoredFinish, Summary, SummaryMethod};
+use garret_storage::{Store, Summary, SummaryMethod};
 use garret_tests::bytes::ByteEncoder;
 use garret_tests::scripted::{Act, ScriptedModel};
-use garret_tests::talk::{TestAgent, say, session, texts};
+use garret_tests::talk::{TestAgent, say, session, tell, texts};
 use smol::future::or;
 
 const AT: WallTime = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
@@ -415,17 +415,8 @@ fn a_full_prompt_is_compacted_even_when_the_model_is_left_alone() {
 fn an_old_conversation_is_covered_from_its_beginning() {
     let mut talk = Talk::new(brief(8_192));
     for n in 1..=200 {
-        let turn = talk.agent.store().accept(&session(), &remark(n), AT).unwrap();
-        let reply = NewReply {
-            text: "Noted, thank you for telling me.",
-            tokens: &[],
-            model_fingerprint: &[0; 32],
-            finish: StoredFinish::Stop,
-            at: AT,
-            receipt: b"",
-            trace: b"",
-        };
-        talk.agent.store().reply(&session(), turn, reply).unwrap();
+        let answer = "Noted, thank you for telling me.";
+        tell(talk.agent.store(), &session(), &remark(n), answer, AT);
     }
     talk.say("Hello again.");
     let asked = talk.idle();

@@ -12,12 +12,11 @@ use garret::open::Plan;
 use garret::trace::Trace;
 use garret_core::prompt::PromptEncoder;
 use garret_core::time::{Confidence, WallTime};
-use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::RamMedium;
 use garret_storage::search::Speaker;
-use garret_storage::{ImportedTurn, NewReply, Selection, Store, StoredFinish};
+use garret_storage::{ImportedTurn, NewReply, Selection, Store};
 use garret_tests::bytes::{ToolEncoder, spelled};
 use garret_tests::models::{STARTER, config, find};
 use garret_tests::program::{Place, failed, piped, stderr, stdout, succeeded};
@@ -309,10 +308,8 @@ fn what_is_not_known_is_said() {
     let at = WallTime { unix_ms: talk::NOW_MS, confidence: Confidence::Unsure };
     let answered = |text: &str, trace: &[u8]| {
         let turn = store.accept(&session(), text, at).unwrap();
-        let (tokens, model_fingerprint, receipt): (&[Token], _, &[u8]) = (&[], &[9; 32], b"");
-        let finish = StoredFinish::Stop;
-        let reply =
-            NewReply { text: "Yes.", tokens, model_fingerprint, finish, at, receipt, trace };
+        let model_fingerprint = &[9; 32];
+        let reply = NewReply { model_fingerprint, trace, ..talk::reply("Yes.", at) };
         store.reply(&session(), turn, reply).unwrap();
     };
     answered("Of another program", b"");

@@ -6,8 +6,9 @@ use std::process::Command;
 
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::FileMedium;
-use garret_storage::{NewReply, Store, StoredFinish};
+use garret_storage::Store;
 use garret_tests::program::{failed, garret, only, stderr, stdout, succeeded};
+use garret_tests::talk::tell;
 use garret_tests::wire::{Hit, Searched, objects};
 use tempfile::TempDir;
 
@@ -25,17 +26,7 @@ fn home() -> TempDir {
         let session = session.parse().unwrap();
         let unix_ms = MAY_8 + number as i64 * 30 * DAY;
         let at = WallTime { unix_ms, confidence: Confidence::Good };
-        let turn = store.accept(&session, user, at).unwrap();
-        let reply = NewReply {
-            text: reply,
-            tokens: &[],
-            model_fingerprint: &[0; 32],
-            finish: StoredFinish::Stop,
-            at,
-            receipt: b"",
-            trace: &[],
-        };
-        store.reply(&session, turn, reply).unwrap();
+        tell(&store, &session, user, reply, at);
     }
     home
 }

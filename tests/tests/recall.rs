@@ -11,9 +11,8 @@ use garret_core::model::ChatModel;
 use garret_core::prompt::PromptEncoder;
 use garret_core::receipt::{BlockName, Omitted, Receipt};
 use garret_core::time::{Confidence, WallTime};
-use garret_core::token::Token;
 use garret_hal::media::RamMedium;
-use garret_storage::{NewReply, Store, StoredFinish};
+use garret_storage::Store;
 use garret_tests::models::config;
 use garret_tests::program::{Place, feed, only, succeeded};
 use garret_tests::scripted::ScriptedModel;
@@ -39,12 +38,7 @@ fn agent(
 fn say_before(store: &Store, session: &str, user: &str, reply: &str) {
     let session = session.parse().unwrap();
     let at = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
-    let turn = store.accept(&session, user, at).unwrap();
-    let finish = StoredFinish::Stop;
-    let (tokens, model_fingerprint, receipt): (&[Token], _, &[u8]) = (&[], &[0; 32], b"");
-    let reply =
-        NewReply { text: reply, tokens, model_fingerprint, finish, at, receipt, trace: &[] };
-    store.reply(&session, turn, reply).unwrap();
+    talk::tell(store, &session, user, reply, at);
 }
 
 fn session() -> SessionId {

@@ -17,7 +17,7 @@ use garret_storage::search::{Search, Speaker};
 use garret_storage::{ImportedTurn, NewReply, Store, StoredFinish};
 use garret_tests::bytes;
 use garret_tests::scripted::{Act, ScriptedModel};
-use garret_tests::talk::{TestAgent, parts, say, session, texts, turn};
+use garret_tests::talk::{self, TestAgent, parts, say, session, texts, turn};
 use proptest::prelude::*;
 
 const AT: WallTime = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
@@ -219,15 +219,8 @@ fn a_reply_of_another_model_is_put_back_as_text() {
     for (fingerprint, ids) in [([8; 32], [2_000, 2_001]), ([7; 32], [72, 105])] {
         let turn = store.accept(&session(), "How are you?", AT).unwrap();
         let tokens = ids.map(Token);
-        let reply = NewReply {
-            text: "Hi",
-            tokens: &tokens,
-            model_fingerprint: &fingerprint,
-            finish: StoredFinish::Stop,
-            at: AT,
-            receipt: b"",
-            trace: b"",
-        };
+        let model_fingerprint = &fingerprint;
+        let reply = NewReply { tokens: &tokens, model_fingerprint, ..talk::reply("Hi", AT) };
         store.reply(&session(), turn, reply).unwrap();
     }
     let model = ScriptedModel::new(8_192, []);

@@ -7,10 +7,9 @@ use garret_core::id::SessionId;
 use garret_core::scan::{Scan, TagScanner};
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
-use garret_storage::{
-    NewFact, NewReply, NewSummary, Pin, Store, StoredFinish, SummaryId, SummaryMethod,
-};
+use garret_storage::{NewFact, NewSummary, Pin, Store, SummaryId, SummaryMethod};
 use garret_tests::bytes::ByteEncoder;
+use garret_tests::talk::tell;
 use proptest::prelude::*;
 
 const DAY: i64 = 86_400_000;
@@ -32,17 +31,7 @@ fn store(name: &str, turns: &[(&str, &str)]) -> Store {
 
 fn say(store: &Store, name: &str, turns: &[(&str, &str)]) {
     for (day, (user, reply)) in (1..).zip(turns) {
-        let turn = store.accept(&session(name), user, at(day)).unwrap();
-        let reply = NewReply {
-            text: reply,
-            tokens: &[],
-            model_fingerprint: &[0; 32],
-            finish: StoredFinish::Stop,
-            at: at(day),
-            receipt: b"",
-            trace: b"",
-        };
-        store.reply(&session(name), turn, reply).unwrap();
+        tell(store, &session(name), user, reply, at(day));
     }
 }
 

@@ -100,7 +100,7 @@ impl Kernels for Avx2 {
         let count = count.max(1);
         let lists = weights.len() / count;
         let len = out.len() / lists.max(1);
-        let at_once = if self.products == Products::Fours512 { 8 } else { 4 };
+        let at_once = if self.products == Products::Fours512 { BESIDE_512 } else { BESIDE };
         let wide = len > 0 && len.is_multiple_of(TOGETHER);
         let beside = if wide { lists / at_once * at_once } else { 0 };
         let (weights, others) = weights.split_at(beside * count);
@@ -145,6 +145,9 @@ fn add_wide_rows(weights: &[f32], rows: &[f32], out: &mut [f32]) {
 
 /// Sums of each list that are worked at together.
 const TOGETHER: usize = 16;
+/// Lists that are worked at side by side: their sums take half of the registers, and a quarter.
+const BESIDE: usize = 4;
+const BESIDE_512: usize = 8;
 
 /// Defines [`Kernels::add_rows_each`] for a multiple of `$beside` lists and sums of a multiple of
 /// [`TOGETHER`] numbers, `len` for each list. Sixteen columns of 384 rows fit the nearest memory and
@@ -152,7 +155,7 @@ const TOGETHER: usize = 16;
 ///
 /// `$beside` lists are worked at side by side, in registers of `$lanes` numbers.
 macro_rules! add_rows_beside {
-    ($name:ident, $features:literal, $beside:literal lists, $lanes:literal numbers,
+    ($name:ident, $features:literal, $beside:ident lists, $lanes:literal numbers,
      $zero:ident, $load:ident, $all:ident, $product:ident, $sum:ident, $store:ident) => {
         #[target_feature(enable = $features)]
         fn $name(count: usize, weights: &[f32], rows: &[f32], (len, out): (usize, &mut [f32])) {
@@ -194,11 +197,11 @@ macro_rules! add_rows_beside {
 }
 
 add_rows_beside!(
-    add_rows_beside, "avx2", 4 lists, 8 numbers,
+    add_rows_beside, "avx2", BESIDE lists, 8 numbers,
     _mm256_setzero_ps, _mm256_loadu_ps, _mm256_set1_ps, _mm256_mul_ps, _mm256_add_ps, _mm256_storeu_ps
 );
 add_rows_beside!(
-    add_rows_beside_512, "avx512f", 8 lists, 16 numbers,
+    add_rows_beside_512, "avx512f", BESIDE_512 lists, 16 numbers,
     _mm512_setzero_ps, _mm512_loadu_ps, _mm512_set1_ps, _mm512_mul_ps, _mm512_add_ps, _mm512_storeu_ps
 );
 

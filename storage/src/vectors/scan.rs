@@ -323,12 +323,12 @@ impl VectorStore {
                 continue;
             }
             // The last rows may be too new for a mapping; then the others are still in it.
-            let mut is_mapped = true;
+            let mut shown = true;
             for (slot, dots) in (slot..).step_by(READ).zip(dots.chunks_mut(READ)) {
                 let (at, len) = (coarse.row_at(slot), dots.len() * query.len());
                 let mut some = |bytes: &[u8]| multiply(bytes, dots);
-                is_mapped = is_mapped && coarse.medium.with_bytes(at, len, &mut some);
-                if !is_mapped {
+                shown = shown && coarse.medium.with_bytes(at, len, &mut some);
+                if !shown {
                     buffer.resize(len, 0);
                     if let Err(error) = coarse.medium.read_at(at, &mut buffer) {
                         tracing::warn!(%error, slot, "coarse vectors can't be read");

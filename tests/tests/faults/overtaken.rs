@@ -8,10 +8,10 @@ use garret::agent::{Agent, Options, Parts};
 use garret_core::model::ModelRole;
 use garret_core::time::{Clock, Confidence, WallTime};
 use garret_hal::clock::ManualClock;
-use garret_storage::{FactFilter, NewReply, Selection, Store, StoredFinish};
+use garret_storage::{FactFilter, Selection, Store};
 use garret_tests::disk::Disk;
 use garret_tests::scripted::{Act, ScriptedModel};
-use garret_tests::talk::{NOW_MS, TestAgent, parts, session, turn};
+use garret_tests::talk::{NOW_MS, TestAgent, parts, session, tell, turn};
 
 use crate::talk::{READING, WINDOW, options, text};
 
@@ -56,17 +56,8 @@ impl Clock for Watched {
 fn agent(forgetful: &Arc<Forgetful>, script: &[&str]) -> (TestAgent, ScriptedModel) {
     let store = Disk::new().open();
     let other = "other".parse().unwrap();
-    let said = store.accept(&other, "The safe opens with the xylophone by the fence.", AT).unwrap();
-    let reply = NewReply {
-        text: "A xylophone, then.",
-        tokens: &[],
-        model_fingerprint: &[0; 32],
-        finish: StoredFinish::Stop,
-        at: AT,
-        receipt: b"",
-        trace: b"",
-    };
-    store.reply(&other, said, reply).unwrap();
+    let words = "The safe opens with the xylophone by the fence.";
+    tell(&store, &other, words, "A xylophone, then.", AT);
     forgetful.store.set(Arc::clone(&store)).unwrap();
     let (asks, starts) = (Arc::clone(forgetful), Arc::clone(forgetful));
     // A companion knows only what it is told.
