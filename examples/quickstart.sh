@@ -39,8 +39,8 @@ build() {
     say "building (the first build compiles llama.cpp: minutes on a PC, longer on a small board)"
     native_flags
     share_ccache
-    cargo build --release --locked --manifest-path "$root/Cargo.toml" -p garret \
-        ${GARRET_FEATURES:+--features "$GARRET_FEATURES"} >&2 ||
+    build_or_explain cargo build --release --locked --manifest-path "$root/Cargo.toml" -p garret \
+        ${GARRET_FEATURES:+--features "$GARRET_FEATURES"} ||
         die "the build failed: the first error above says why; run again to go on from there"
 }
 

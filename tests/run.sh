@@ -68,7 +68,7 @@ trim_builds() {
 }
 
 lints() {
-    cargo clippy --locked --workspace --all-targets -- -D warnings &&
+    build_or_explain cargo clippy --locked --workspace --all-targets -- -D warnings &&
         cargo clippy --locked -p garret --no-default-features -- -D warnings
 }
 
