@@ -3,6 +3,7 @@
 
     python3 hygiene.py files      names at the top, ASCII text, length of source files
     python3 hygiene.py licences   every dependency's licence, as Cargo.lock resolves them
+    python3 hygiene.py builds     one build of llama.cpp, whichever packages are selected
 
 Prints each fault on a line and exits with 1 if there was any.
 """
@@ -121,8 +122,50 @@ def check_licences():
     return faults, f"{len(packages['packages'])} packages"
 
 
+def units_of_llama(selection):
+    """What cargo would compile for llama.cpp and all below it: unit -> its sets of features."""
+    # The graph of units is an unstable output; the variable opens it in a stable cargo.
+    command = ["cargo", *selection, "--locked", "--unit-graph", "-Z", "unstable-options",
+               "--manifest-path", str(ROOT / "Cargo.toml")]
+    answer = subprocess.run(command, check=True, stdout=subprocess.PIPE,
+                            env=os.environ | {"RUSTC_BOOTSTRAP": "1"})
+    units = json.loads(answer.stdout)["units"]
+    todo = [number for number, unit in enumerate(units) if "llama-cpp-2@" in unit["pkg_id"]]
+    seen = set(todo)
+    while todo:
+        below = {dependency["index"] for dependency in units[todo.pop()]["dependencies"]} - seen
+        seen |= below
+        todo.extend(below)
+    features = {}
+    for number in seen:
+        unit = units[number]
+        key = (unit["pkg_id"].rsplit("#", 1)[-1], unit["mode"], unit["target"]["kind"][0])
+        features.setdefault(key, set()).add(tuple(unit["features"]))
+    return features
+
+
+def check_builds():
+    """Other features of anything below llama.cpp would compile it once more, in ten minutes."""
+    manifest = (ROOT / "Cargo.toml").read_text(encoding="ascii")
+    members = re.search(r"^members = \[(.*?)\]", manifest, re.M | re.S)[1]
+    names = [re.search(r'^name = "(.*)"', (ROOT / path / "Cargo.toml").read_text(), re.M)[1]
+             for path in re.findall(r'"([^"]+)"', members)]
+    whole = units_of_llama(["build", "--workspace", "--all-targets"])
+    selections = [["build"], ["build", "--workspace"], ["test", "--workspace"]]
+    selections += [[verb, "-p", name] for name in names for verb in ("build", "test")]
+    faults = []
+    for selection in selections:
+        for unit, features in units_of_llama(selection).items():
+            for one in features - whole.get(unit, set()):
+                close = min(whole.get(unit, {()}), key=lambda other: len(set(one) ^ set(other)))
+                faults.append(f"cargo {' '.join(selection)} compiles llama.cpp again, since {unit[0]} "
+                              f"differs by {sorted(set(one) ^ set(close))}: even it out in "
+                              "llm-local/Cargo.toml")
+    return faults, f"{len(selections)} selections"
+
+
 def main():
-    checks = {"files": check_files, "licences": check_licences}
+    checks = {"files": check_files, "licences": check_licences, "builds": check_builds}
     if len(sys.argv) != 2 or sys.argv[1] not in checks:
         sys.exit(f"usage: hygiene.py {'|'.join(checks)}")
     faults, looked_at = checks[sys.argv[1]]()

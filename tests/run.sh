@@ -99,6 +99,8 @@ stage "models" bring_models
 trim_builds
 stage "files" python3 tests/hygiene.py files
 stage "licences" python3 tests/hygiene.py licences
+stage "one build of llama.cpp" python3 tests/hygiene.py builds
+stage "set-up" python3 tests/setup.py
 stage "formatting" cargo fmt --all --check
 stage "lints" lints
 stage "tests" workspace_tests
