@@ -3,10 +3,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use garret::embed::{Embed, LocalEmbedder};
+use garret::embed::Embed;
 use garret::perceive::{Known, Perception, contradicted, perceive, topic_changed};
 use garret_core::gate::{Gate, Mode, Signals};
-use garret_llm::{Backend, Embedder, EmbedderOptions};
+use garret_llm::{Backend, Embedder, PoolingOptions};
 use garret_tests::dialogues::{Dialogue, dialogues};
 use garret_tests::models::{EMBEDDER, find};
 
@@ -119,11 +119,11 @@ fn halves() -> (Vec<Dialogue>, Vec<Dialogue>) {
     all.into_iter().partition(|dialogue| dialogue.number % 2 == 1)
 }
 
-fn embedder() -> Option<LocalEmbedder> {
+fn embedder() -> Option<Embedder> {
     let path = find(EMBEDDER)?;
-    let options = EmbedderOptions { threads: 1, ..EmbedderOptions::default() };
+    let options = PoolingOptions { threads: 1, ..PoolingOptions::default() };
     let embedder = Embedder::load(Backend::start().unwrap(), &path, options).unwrap();
-    Some(LocalEmbedder::new(embedder, [0; 32]))
+    Some(embedder)
 }
 
 #[test]
