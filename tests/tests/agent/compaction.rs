@@ -1,8 +1,6 @@
 //! Compaction on a scripted model and a real store: what is covered, what is asked, what happens when
 //! the companion, the disk or the power fails.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 

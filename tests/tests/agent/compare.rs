@@ -1,8 +1,6 @@
 //! The same messages with and without Garret: what the baseline is shown, that nothing of it gets into
 //! the conversation, and what the program prints, writes and stops.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use garret::ab::Baseline;

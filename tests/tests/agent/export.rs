@@ -1,8 +1,6 @@
 //! A conversation written down: the very text that the model was given in each turn, on a scripted
 //! model and on a real one, and what the program does where it can't be told or written.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::process::Stdio;
 use std::sync::Arc;
 

@@ -1,8 +1,6 @@
 //! Texts that nobody would type: huge ones of a single character, and characters that aren't seen.
 //! All of them are kept to the letter, and the next turn and all idle work come to an end.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, When};

@@ -1,7 +1,5 @@
 //! What users say of themselves becomes facts, and what they are after is carried to the next turn.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

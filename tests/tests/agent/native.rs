@@ -1,7 +1,5 @@
 //! Tools in the form of a model's own template: the same rounds as by tags.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

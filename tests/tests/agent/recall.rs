@@ -1,8 +1,6 @@
 //! What was said elsewhere, in the prompt of a turn: on a scripted model, where every byte can be
 //! read back, and on a real one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, Outcome};

@@ -1,8 +1,6 @@
 //! What a model says is kept as that, whatever it looks like; what went wrong is never kept as
 //! something that was said.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, TurnError, When};

@@ -1,8 +1,6 @@
 //! Rounds of a turn: what a model asks for is looked up, fits, is never shown, and is obeyed only
 //! where the model itself asked.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, Outcome, TurnError, WORDS};

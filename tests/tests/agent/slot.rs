@@ -1,8 +1,6 @@
 //! What stays the same from prompt to prompt: the system message with what is tracked, and the turn
 //! with which history begins. On a scripted model, where every byte can be read back.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, PERSONA, Parts};

@@ -1,7 +1,5 @@
 //! Tools on a real store: what they find, that it is exact, that it fits, that it stays data.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use garret::tools::{self, Answer, Call, Context, fence};
 use garret_core::id::SessionId;
 use garret_core::scan::{Scan, TagScanner};

@@ -1,7 +1,5 @@
 //! The turn loop on a scripted model and a real store.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::{Arc, Mutex};
 
 use garret::agent::{Agent, Options, Outcome, TurnError};

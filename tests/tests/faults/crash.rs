@@ -1,8 +1,6 @@
 //! What was accepted survives whatever happens to the program: kills at any moment, a full disk, and
 //! a second program that wants the same memory.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command};

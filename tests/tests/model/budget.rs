@@ -1,8 +1,6 @@
 //! The window's promises with real tokenizers: two families, all scripts, control characters, text
 //! that spells special tokens, huge messages, windows from 2,048 to 32,768.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::{Arc, LazyLock, Mutex};
 
 use garret_core::assemble::{Counted, Input, NO_REPLY, PastReply, Scratch, Turn, assemble};

@@ -1,8 +1,6 @@
 //! Companions: forks of the live conversation, on a scripted model, where every token can be read
 //! back, and on a real one.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::path::Path;
 use std::sync::Arc;
 

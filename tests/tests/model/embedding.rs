@@ -1,7 +1,5 @@
 //! Vectors for what is remembered: while nobody types, stopped by who does, taken up again.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};

@@ -1,8 +1,6 @@
 //! What shares no word with a question is remembered for its meaning, in a store of a few notes too,
 //! and small talk remembers nothing: on the starter embedder.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, Parts};

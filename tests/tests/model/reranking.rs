@@ -1,8 +1,6 @@
 //! The first hits of a search, read again together with the query: on a cross-encoder whose weights
 //! are drawn from a seed, whose numbers are computed here a second time without llama.cpp.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

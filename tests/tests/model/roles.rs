@@ -1,7 +1,5 @@
 //! What each role gets of the model behind it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::path::Path;
 use std::sync::Arc;
 

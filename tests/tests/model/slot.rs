@@ -1,7 +1,5 @@
 //! The beginning of prompts with a real tokenizer, and with a real model, whose cache proves it.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, PERSONA, Parts};

@@ -1,8 +1,6 @@
 //! `garret chat` as scripts use it: JSON on stdout, logs on stderr, messages from arguments or lines,
 //! and a status that tells how it went.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::Command;

@@ -1,7 +1,5 @@
 //! `garret memory search`, as its users run it: no model is there, and none is needed.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use std::process::Command;
 
 use garret_core::time::{Confidence, WallTime};

@@ -1,7 +1,5 @@
 //! `garret memory`: facts, and conversations held elsewhere, on a program that has no model.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::process::{Command, Output};
 
 use garret_tests::program::{failed, feed, garret, only, stderr, stdout, succeeded};

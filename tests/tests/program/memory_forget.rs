@@ -1,7 +1,5 @@
 //! `garret memory forget`: said beforehand, done for good, proved afterwards.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::process::{Command, Output};
 
 use garret_tests::program::{failed, feed, garret, only, stderr, stdout, succeeded};

@@ -1,8 +1,6 @@
 //! Whatever can't work is refused by the program itself: one clear sentence on stderr, a status
 //! that isn't 0, nothing on stdout, nothing stored.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;

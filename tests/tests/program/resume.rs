@@ -1,7 +1,5 @@
 //! A conversation goes on after a restart without being read again, and only where that is right.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use std::fs;
 use std::path::PathBuf;
 

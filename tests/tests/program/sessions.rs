@@ -1,7 +1,5 @@
 //! Everything but talking: conversations, settings, models and the doctor.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

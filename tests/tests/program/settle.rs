@@ -1,7 +1,5 @@
 //! What idle time would have done is done on demand where scripts leave no idle time.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,5 @@
 //! How often the gate is right, on dialogues judged by hand, beside the plain rule that it
-//! came from. `cargo test --workspace --test gate -- --nocapture` prints the table.
-
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+//! came from. `cargo test --workspace --test model gate -- --nocapture` prints the table.
 
 use garret::embed::{Embed, LocalEmbedder};
 use garret::perceive::{Known, Perception, contradicted, perceive, topic_changed};
