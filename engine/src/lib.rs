@@ -16,6 +16,7 @@
 
 pub mod ab;
 pub mod agent;
+mod cancel;
 #[cfg(feature = "cli")]
 pub mod cli;
 mod compact;
@@ -36,3 +37,5 @@ pub mod rerank;
 mod tame;
 pub mod tools;
 pub mod trace;
+
+pub use cancel::Cancel;

@@ -12,8 +12,8 @@ use garret_core::token::Token;
 use garret_hal::media::RamMedium;
 use garret_storage::search::Speaker;
 use garret_storage::{ImportedTurn, NewReply, OpenError, ReadError, Store, TurnView, WriteError};
-use smol::channel::Receiver;
 
+use crate::Cancel;
 use crate::agent::{Agent, AgentError, Options, Outcome, Parts, TurnError};
 use crate::local_time;
 
@@ -60,10 +60,7 @@ pub fn plain(options: &Options, date: Option<&str>) -> Options {
     }
 }
 
-impl<M: ChatModel, E: PromptEncoder> Baseline<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Baseline<M, E> {
     /// A baseline on a context of its own, for an agent of these options.
     ///
     /// # Errors
@@ -116,10 +113,10 @@ where
         &mut self,
         session: &SessionId,
         text: &str,
-        stop: &Receiver<()>,
+        cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Outcome, TurnError> {
-        self.agent.turn(session, text, stop, on_text).await
+        self.agent.turn(session, text, cancel, on_text).await
     }
 
     /// Goes on with a conversation under another name, as Garret does. Where that can't be, the

@@ -13,13 +13,14 @@ use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
 use garret_storage::{Store, WriteError};
 use serde::Serialize;
-use smol::channel::{Receiver, bounded};
+use smol::channel::bounded;
 use smol::future::or;
 
 use super::args::Chat;
 use super::compare::{self, Comparison, View};
 use super::interrupt::Interrupts;
 use super::{Ended, ask, input, output};
+use crate::Cancel;
 use crate::ab::Export;
 use crate::agent::{Outcome, When};
 use crate::config::{Config, SnapshotPolicy};
@@ -209,8 +210,8 @@ impl Talk {
         print: &mut dyn FnMut(&str) -> io::Result<()>,
     ) -> Result<Outcome, Box<dyn Error>> {
         let Self { agent, session, interrupts, .. } = self;
-        let (outcome, printed) = stoppable(interrupts, print, |stop, on_text| {
-            smol::block_on(agent.turn(session, text, stop, on_text))
+        let (outcome, printed) = stoppable(interrupts, print, |cancel, on_text| {
+            smol::block_on(agent.turn(session, text, cancel, on_text))
         });
         let outcome = outcome?;
         printed?;
@@ -222,9 +223,9 @@ impl Talk {
 pub(super) fn stoppable<T>(
     interrupts: &Interrupts,
     print: &mut dyn FnMut(&str) -> io::Result<()>,
-    run: impl FnOnce(&Receiver<()>, &mut dyn FnMut(&str)) -> T,
+    run: impl FnOnce(&Cancel, &mut dyn FnMut(&str)) -> T,
 ) -> (T, io::Result<()>) {
-    let (guard, stop) = interrupts.turn();
+    let (guard, cancel) = interrupts.turn();
     let mut printed = Ok(());
     let mut on_text = |piece: &str| {
         if printed.is_ok() {
@@ -234,7 +235,7 @@ pub(super) fn stoppable<T>(
             }
         }
     };
-    let done = run(stop, &mut on_text);
+    let done = run(&cancel, &mut on_text);
     drop(guard);
     (done, printed)
 }

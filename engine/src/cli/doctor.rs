@@ -14,6 +14,7 @@ use garret_llm::template::SystemSupport;
 use rustix::fs::Access;
 
 use super::{Ended, output};
+use crate::Cancel;
 use crate::config::{Config, EmbedderChoice};
 use crate::open::{self, Plan, mib};
 
@@ -268,9 +269,8 @@ fn one_token(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::er
         },
     )?;
     let session: SessionId = "doctor".parse()?;
-    let (_stop, stopped) = smol::channel::bounded(1);
     let began = Instant::now();
-    let outcome = smol::block_on(agent.turn(&session, "Say yes.", &stopped, &mut |_| {}))?;
+    let outcome = smol::block_on(agent.turn(&session, "Say yes.", &Cancel::new(), &mut |_| {}))?;
     if outcome.receipt.reply_tokens == 0 {
         return Err("the model ended its turn without a word".into());
     }
