@@ -49,8 +49,8 @@ pub mod receipt;
 pub mod rerank;
 pub mod scan;
 pub mod shorten;
-#[cfg(test)]
-mod testing;
+#[doc(hidden)]
+pub mod testing;
 pub mod time;
 pub mod token;
 pub mod utf8;

@@ -76,14 +76,14 @@ fn tell<E: PromptEncoder>(
     };
     let (words, instructions) = (count(WHEN_TO_CALL)?, count(&instructions)?);
     let before = length(encoder, n_ctx)?;
-    if !encoder.tell_of(&SPECS) {
+    if !encoder.set_tools(&SPECS) {
         return Err(ToolProtocolError::Unknown);
     }
     let after = length(encoder, n_ctx)?;
     let tools = u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX);
     let all = tools.saturating_add(words);
     if all > MOST_TOKENS && n_ctx < LARGE_WINDOW {
-        encoder.tell_of(&[]);
+        encoder.set_tools(&[]);
         return Err(ToolProtocolError::TooLong {
             tokens: all,
             most: MOST_TOKENS,
@@ -92,7 +92,7 @@ fn tell<E: PromptEncoder>(
     }
     let ceiling = budget.system_text();
     if tools.saturating_add(instructions) > ceiling {
-        encoder.tell_of(&[]);
+        encoder.set_tools(&[]);
         return Err(ToolProtocolError::NoRoom { ceiling });
     }
     Ok(tools)
