@@ -22,15 +22,15 @@ use garret_llm::gguf::Gguf;
 use garret_llm::template::{ChatTemplate, TemplateError};
 use garret_llm::vocab::Vocabulary;
 use garret_llm::{
-    Backend, ChatOptions, Embedder, EmbedderOptions, LlamaChat, LoadError, Model, ModelOptions,
-    Reranker, RerankerOptions,
+    Backend, ChatOptions, Embedder, LlamaChat, LoadError, Model, ModelOptions, PoolingOptions,
+    Reranker,
 };
 use garret_storage::{NamespaceError, OpenError, Store, file_name};
 
 use crate::ab::{Baseline, BaselineError};
 use crate::agent::{Agent, AgentError, Options, Parts};
 use crate::config::{Config, EmbedderChoice, Origin, Switch};
-use crate::embed::{self, Embed, LocalEmbedder};
+use crate::embed::{self, Embed};
 use crate::fingerprint;
 
 pub use roles::RolePlan;
@@ -243,17 +243,17 @@ pub fn embedder_file(config: &Config) -> Option<PathBuf> {
 ///
 /// # Errors
 /// [`AgentOpenError`] about its file.
-pub fn embedder(config: &Config) -> Result<Option<LocalEmbedder>, AgentOpenError> {
+pub fn embedder(config: &Config) -> Result<Option<Embedder>, AgentOpenError> {
     let Some(path) = embedder_file(config) else { return Ok(None) };
     check_embedder(&path)?;
     let fingerprint = fingerprint_of(&path, config)?;
-    let options = EmbedderOptions {
+    let options = PoolingOptions {
         threads: config.batch_threads.value,
         model: ModelOptions { gpu_layers: config.gpu_layers.value, use_mmap: true },
-        ..EmbedderOptions::default()
+        ..PoolingOptions::default()
     };
     let embedder = Embedder::load(Backend::start()?, &path, options)?;
-    Ok(Some(LocalEmbedder::new(embedder, fingerprint)))
+    Ok(Some(embedder.with_fingerprint(fingerprint)))
 }
 
 /// The configured embedder, with `store` knowing that its vectors are this one's. One that wasn't
@@ -285,10 +285,10 @@ pub fn ready(config: &Config, store: &Store) -> Result<Option<Arc<dyn Embed>>, A
 /// [`AgentOpenError`] about its file.
 pub fn reranker(config: &Config) -> Result<Option<Reranker>, AgentOpenError> {
     let Some(path) = &config.reranker.value else { return Ok(None) };
-    let options = RerankerOptions {
+    let options = PoolingOptions {
         threads: config.batch_threads.value,
         model: ModelOptions { gpu_layers: config.gpu_layers.value, use_mmap: true },
-        ..RerankerOptions::default()
+        ..PoolingOptions::default()
     };
     Ok(Some(Reranker::load(Backend::start()?, path, options)?))
 }
@@ -297,9 +297,9 @@ pub fn reranker(config: &Config) -> Result<Option<Reranker>, AgentOpenError> {
 /// is told of when it is loaded.
 pub(crate) fn readers_need(config: &Config) -> u64 {
     let embedder = embedder_file(config).and_then(|path| check_embedder(&path).ok());
-    let embedder = embedder.map(|info| (info.gguf, EmbedderOptions::default().max_tokens));
+    let embedder = embedder.map(|info| (info.gguf, PoolingOptions::default().max_tokens));
     let reranker = config.reranker.value.as_ref().and_then(|path| check_reranker(path).ok());
-    let reranker = reranker.map(|info| (info.gguf, RerankerOptions::default().max_tokens));
+    let reranker = reranker.map(|info| (info.gguf, PoolingOptions::default().max_tokens));
     let needs = embedder.into_iter().chain(reranker).map(|(gguf, most)| reader_need(&gguf, most));
     needs.fold(0, u64::saturating_add)
 }

@@ -2,7 +2,8 @@
 //! model, whatever the companion is doing.
 //!
 //! The model's thread says before every decode that it begins one. It is held there when a companion is
-//! in the middle of its work, until the user's message has come to the model.
+//! in the middle of its work, until the user's message has come to the model. That takes a subscriber of the whole process, so this
+//! program has one test and stays apart from `model`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

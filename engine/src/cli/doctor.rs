@@ -15,7 +15,6 @@ use rustix::fs::Access;
 
 use super::{Ended, output};
 use crate::config::{Config, EmbedderChoice};
-use crate::embed::Embed;
 use crate::open::{self, Plan, mib};
 
 /// Runs the command: one line for each finding; the exit status is 1 when something must be mended.

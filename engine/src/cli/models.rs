@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use garret_hal::sensors::{Machine, MemorySensor};
+use garret_llm::PoolingOptions;
 use garret_llm::check::{CheckError, check_chat, check_embedder, check_reranker};
 use garret_llm::estimate::MemoryEstimate;
 use garret_llm::gguf::Gguf;
-use garret_llm::{EmbedderOptions, RerankerOptions};
 use serde::Serialize;
 
 use super::args::{ModelUse, Models, ModelsAction};
@@ -102,14 +102,14 @@ impl Found {
     fn embedder(path: &Path) -> Result<Self, AgentOpenError> {
         let info = check_embedder(path)?;
         let (name, architecture) = (info.name, info.architecture);
-        let most = EmbedderOptions::default().max_tokens;
+        let most = PoolingOptions::default().max_tokens;
         let read = Self::reader(path, "embedder", &info.gguf, most, name, architecture);
         Ok(Self { dimensions: Some(info.dimensions), ..read })
     }
 
     fn reranker(path: &Path) -> Result<Self, AgentOpenError> {
         let info = check_reranker(path)?;
-        let most = RerankerOptions::default().max_tokens;
+        let most = PoolingOptions::default().max_tokens;
         Ok(Self::reader(path, "reranker", &info.gguf, most, info.name, info.architecture))
     }
 
