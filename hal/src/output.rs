@@ -185,7 +185,11 @@ mod tests {
         let path = folder.path().join("a");
         let begin = || {
             let aside = beside(&path).unwrap();
-            NewFile { file: File::create_new(&aside).unwrap(), aside: Some(aside), path: path.clone() }
+            NewFile {
+                file: File::create_new(&aside).unwrap(),
+                aside: Some(aside),
+                path: path.clone(),
+            }
         };
         drop(begin());
         assert!(names(folder.path()).is_empty());

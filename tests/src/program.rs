@@ -13,12 +13,12 @@ use crate::wire::{Answer, Said, objects};
 /// The binary `garret` that was built beside this test.
 ///
 /// # Panics
-/// When it isn't there: `cargo build -p garret` makes it.
+/// When it isn't there: `cargo build -p garret-cli` makes it.
 pub fn binary() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
     let folder = test.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
     let binary = folder.join("garret");
-    assert!(binary.exists(), "{} is missing: cargo build -p garret", binary.display());
+    assert!(binary.exists(), "{} is missing: cargo build -p garret-cli", binary.display());
     binary
 }
 
