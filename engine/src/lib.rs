@@ -92,3 +92,7 @@ pub mod rerank;
 mod tame;
 pub mod tools;
 pub mod trace;
+
+pub use garret_core as core;
+pub use garret_hal as hal;
+pub use garret_storage as storage;

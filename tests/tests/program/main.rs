@@ -9,6 +9,7 @@
 
 mod chat_script;
 mod chat_terminal;
+mod examples;
 mod memory;
 mod memory_facts;
 mod memory_forget;
