@@ -70,11 +70,8 @@
 
 #![forbid(unsafe_code)]
 
-pub mod ab;
 pub mod agent;
 mod cancel;
-#[cfg(feature = "cli")]
-pub mod cli;
 mod compact;
 pub mod companion;
 pub mod config;
@@ -83,14 +80,14 @@ pub mod embed;
 pub mod export;
 pub mod fingerprint;
 pub mod infer;
-mod local_time;
+pub mod local_time;
 pub mod manual;
 pub mod names;
 pub mod open;
 pub mod perceive;
 pub mod receipt;
 pub mod rerank;
-mod tame;
+pub mod tame;
 pub mod tools;
 pub mod trace;
 
