@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
 
-use crate::error::ReadError;
-use crate::rewrite::{Snapshot, Uncopied, rewrite};
+use crate::ground::error::ReadError;
+use crate::store::vacuum::{Snapshot, Uncopied, rewrite};
 use crate::store::Store;
 
 /// A backup that was made.

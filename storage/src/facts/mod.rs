@@ -65,19 +65,14 @@ pub(crate) mod timeline;
 mod view;
 mod write;
 
-pub use error::FactError;
-pub(crate) use id::number_after;
-pub use id::{EntityId, FactId, FactIdError};
-pub(crate) use key::fold_case;
-pub use key::is_multi_valued;
-pub(crate) use op::FactOp;
-pub use op::MAX_NAME_BYTES;
-pub(crate) use read::{
-    each_entity, entity, entity_extent, fact, for_each, links_of, of_turn, usage,
-};
-pub(crate) use record::{EntityRecord, FactRecord};
-pub use view::{
-    Added, Entity, Fact, FactFilter, FactKind, FactPage, FactSource, FactView, Link, LinkKind,
-    NewFact, Node, Origin, Outcome, Pin, Usage,
-};
-pub(crate) use write::{Effect, apply};
+pub use crate::ground::fact_error::FactError;
+pub(crate) use crate::ground::fact_id::number_after;
+pub use crate::ground::fact_id::{EntityId, FactId, FactIdError};
+pub(crate) use crate::facts::key::fold_case;
+pub use crate::facts::key::is_multi_valued;
+pub(crate) use crate::facts::op::FactOp;
+pub use crate::facts::op::MAX_NAME_BYTES;
+pub(crate) use crate::facts::read::{each_entity, entity, entity_extent, fact, for_each, links_of, of_turn, usage};
+pub(crate) use crate::facts::record::{EntityRecord, FactRecord};
+pub use crate::facts::view::{Added, Entity, Fact, FactFilter, FactKind, FactPage, FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Pin, Usage};
+pub(crate) use crate::facts::write::{Effect, apply};

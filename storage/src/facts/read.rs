@@ -4,15 +4,12 @@ use std::collections::BTreeSet;
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
-use super::id::{EntityId, FactId};
-use super::key::{digest, name_key, predicate_key};
-use super::record::{EntityRecord, FactRecord, UsageRecord};
-use super::table::{
-    Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, NAMES, PINS, SLOT_KEY, SLOTS,
-    SOURCES, USAGE, heir_range, last_id, link_parts, link_range, names_key, slot_range, source_key,
-};
-use super::view::{Entity, Fact, FactFilter, FactPage, FactView, Link, Node, Usage};
-use crate::error::{Fault, unless_damaged};
+use crate::ground::fact_id::{EntityId, FactId};
+use crate::facts::key::{digest, name_key, predicate_key};
+use crate::facts::record::{EntityRecord, FactRecord, UsageRecord};
+use crate::facts::table::{Direction, ENTITIES, FACTS, HEIRS, HEIR_KEY, IdKey, LINKS, NAMES, PINS, SLOTS, SLOT_KEY, SOURCES, USAGE, heir_range, last_id, link_parts, link_range, names_key, slot_range, source_key};
+use crate::facts::view::{Entity, Fact, FactFilter, FactPage, FactView, Link, Node, Usage};
+use crate::ground::error::{Fault, unless_damaged};
 
 /// Hands every fact that can be read to `f`, in the order of writing. A damaged one is left out,
 /// with a warning.

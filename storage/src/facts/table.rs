@@ -2,8 +2,8 @@
 
 use redb::TableDefinition;
 
-use super::id::{EntityId, FactId};
-use super::view::{LinkKind, Node};
+use crate::ground::fact_id::{EntityId, FactId};
+use crate::facts::view::{LinkKind, Node};
 
 /// A number, big-endian.
 pub(crate) type IdKey = [u8; 8];

@@ -6,7 +6,7 @@ use garret_core::id::TurnSeq;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::FactOp;
-use crate::import::Place;
+use crate::conversations::import::Place;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::vectors::UnitKey;

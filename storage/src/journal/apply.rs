@@ -6,20 +6,19 @@ use std::collections::BTreeSet;
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::import::import;
-use super::op::{Op, Reply, Stamp};
-use crate::error::{Fault, WriteError};
-use crate::facts::{self, Effect};
-use crate::forget;
-use crate::import::Place;
-use crate::record::{
-    ReplyRecord, SessionRecord, TurnRecord, damaged, encode, seal, session_name, turn_name,
-};
-use crate::summaries::{self, Compaction, SummaryId};
-use crate::table::{
-    IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
-    key, session_of, turn_key,
-};
+use crate::conversations::importer::import;
+use crate::journal::op::Op;
+use crate::conversations::op::Reply;
+use crate::ground::stamp::Stamp;
+use crate::ground::error::{Fault, WriteError};
+use crate::facts::Effect;
+use crate::erase as forget;
+use crate::conversations::import::Place;
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name};
+use crate::ground::error::damaged;
+use crate::ground::codec::{encode, seal};
+use crate::summaries::{Compaction, SummaryId};
+use crate::ground::table::{IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key, key, session_of, turn_key};
 
 /// What came of an operation.
 #[derive(Debug, PartialEq)]
@@ -254,7 +253,7 @@ pub(crate) fn save(transaction: &WriteTransaction, record: &SessionRecord) -> Re
     put_session(&mut transaction.open_table(SESSIONS)?, record)
 }
 
-pub(super) fn put_session(
+pub(crate) fn put_session(
     sessions: &mut Table<'_, &[u8], &[u8]>,
     record: &SessionRecord,
 ) -> Result<(), Fault> {
@@ -262,7 +261,7 @@ pub(super) fn put_session(
     Ok(())
 }
 
-pub(super) fn new_session(
+pub(crate) fn new_session(
     transaction: &WriteTransaction,
     session: &str,
     at: Stamp,

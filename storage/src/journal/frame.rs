@@ -2,7 +2,7 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::record::SEAL;
+use crate::ground::codec::SEAL;
 
 /// Bytes of a frame before its payload: length (u32), number (u64), check of the one before.
 pub(crate) const HEAD: usize = 4 + 8 + SEAL;

@@ -3,10 +3,10 @@
 use garret_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Fault;
+use crate::ground::error::Fault;
 use crate::facts::FactOp;
-use crate::forget::Removal;
-use crate::record::{byte_of, confidence_of};
+use crate::erase::Removal;
+use crate::ground::stamp::{byte_of, confidence_of};
 use crate::summaries::Compaction;
 
 /// One write. A frame of the journal holds it in postcard, which names a variant by its place in

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap};
 
 mod sealed;
 
-pub(crate) use sealed::Sealed;
+pub(crate) use crate::postings::sealed::Sealed;
 
 /// Documents by their terms.
 #[derive(Debug, Default)]

@@ -43,7 +43,7 @@ impl Day {
     }
 
     /// As people write it in English.
-    pub(super) fn words(self) -> String {
+    pub(crate) fn words(self) -> String {
         let month = MONTHS[(self.month as usize + 11) % 12].split(' ').next().unwrap_or("");
         format!("{} {month} {}", self.day, self.year)
     }
@@ -51,7 +51,7 @@ impl Day {
 
 /// What a question says about a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     year: Option<i64>,
     month: Option<u32>,
     day: Option<u32>,
@@ -61,7 +61,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// What the folded words of a question say, asked at `now`.
-    pub(super) fn of(words: &[String], now: Option<i64>) -> Self {
+    pub(crate) fn of(words: &[String], now: Option<i64>) -> Self {
         let (mut asked, at) = Self::date(words);
         let before = at.and_then(|at| words.get(at.checked_sub(1)?));
         asked.span = match before.map(String::as_str).zip(asked.bounds()) {
@@ -78,7 +78,7 @@ impl Asked {
 
     /// Whether it names a date to tell what is before or after it, so that its words aren't to be
     /// found themselves.
-    pub(super) fn is_bound(self) -> bool {
+    pub(crate) fn is_bound(self) -> bool {
         self.span.is_some() && self.year.is_some()
     }
 
@@ -122,7 +122,7 @@ impl Asked {
     /// How well a unit of that moment fits: 1 for the month (or the month of another year, when no
     /// year was asked for), 2 with the day, .3 for the year alone; in a span 2 where that is a day
     /// or two, .5 where it is more than two months, 1 else and before or after a date.
-    pub(super) fn fits(self, at_ms: i64) -> f32 {
+    pub(crate) fn fits(self, at_ms: i64) -> f32 {
         if let Some((from, to)) = self.span {
             let open = from == i64::MIN || to == i64::MAX;
             let counts = match to.saturating_sub(from) / DAY_MS {
@@ -196,14 +196,14 @@ fn relative(words: &[String], now: i64) -> Option<(i64, i64)> {
 }
 
 /// Whether a folded word can be part of a date.
-pub(super) fn is_date_word(word: &str) -> bool {
+pub(crate) fn is_date_word(word: &str) -> bool {
     let number = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     number.starts_with(|c: char| c.is_ascii_digit())
         || MONTHS.iter().any(|names| names.split(' ').any(|name| name == word))
 }
 
 /// Whether a folded word is the name of a day.
-pub(super) fn is_weekday(word: &str) -> bool {
+pub(crate) fn is_weekday(word: &str) -> bool {
     WEEKDAYS.contains(&word)
 }
 
@@ -239,7 +239,7 @@ const COUNTS: [&str; 13] = [
 ];
 
 /// Whether a question wants a time for an answer.
-pub(super) fn asks_when(words: &[String]) -> bool {
+pub(crate) fn asks_when(words: &[String]) -> bool {
     let pair = |first: &str, second: &[&str]| {
         words.windows(2).any(|two| two[0] == first && second.contains(&&*two[1]))
     };
@@ -250,7 +250,7 @@ pub(super) fn asks_when(words: &[String]) -> bool {
 }
 
 /// Whether a token tells a time.
-pub(super) fn is_time_word(token: &Token<'_>) -> bool {
+pub(crate) fn is_time_word(token: &Token<'_>) -> bool {
     static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         let months = MONTHS.iter().flat_map(|names| names.split(' ')).filter(|name| *name != "may");
         TIMES.split_ascii_whitespace().chain(months).collect()

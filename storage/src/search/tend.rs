@@ -4,15 +4,15 @@ use garret_core::medium::MediumError;
 use redb::ReadableDatabase as _;
 use redb::ReadableTableMetadata as _;
 
-use super::derived::Held;
-use crate::error::{Fault, ReadError, WriteError};
-use crate::facts::read::open as if_there;
+use crate::search::derived::Held;
+use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::database::open as if_there;
 use crate::facts::table::FACTS;
 use crate::index::Replaced;
-use crate::open::contain;
-use crate::part::Part;
+use crate::ground::database::contain;
+use crate::files::part::Part;
 use crate::store::Store;
-use crate::table::{REPLIES, TURNS};
+use crate::ground::table::{REPLIES, TURNS};
 
 /// How much the file of the index lacks.
 struct Lacking {

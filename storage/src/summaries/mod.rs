@@ -51,11 +51,9 @@ pub(crate) mod table;
 mod view;
 mod write;
 
-pub use error::SummaryError;
-pub use id::{SummaryId, SummaryIdError};
-pub(crate) use op::{Compaction, Draft};
-pub use store::MAX_STATE_BYTES;
-pub use view::{NewSummary, StateKind, Summary, SummaryMethod};
-pub(crate) use write::{
-    Said, Stop, Tables, Writer, apply, frontier, put_trace, remove_session, set_state,
-};
+pub use crate::ground::summary_error::SummaryError;
+pub use crate::ground::summary_id::{SummaryId, SummaryIdError};
+pub(crate) use crate::summaries::op::{Compaction, Draft};
+pub use crate::store::summaries::MAX_STATE_BYTES;
+pub use crate::summaries::view::{NewSummary, StateKind, Summary, SummaryMethod};
+pub(crate) use crate::summaries::write::{Said, Stop, Tables, Writer, apply, frontier, put_trace, remove_session, set_state};

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::fold::fold;
-use super::stop::STOP;
+use crate::text::fold::fold;
+use crate::text::stop::STOP;
 
 macro_rules! languages {
     ($($(#[$doc:meta])* $name:ident $whatlang:ident,)*) => {
@@ -111,7 +111,7 @@ impl Language {
     }
 
     /// The language that `word` is stemmed in when it stands in a text of this one.
-    pub(super) fn of_word(self, word: &str) -> Self {
+    pub(crate) fn of_word(self, word: &str) -> Self {
         match (by_script(word), self) {
             (Some(language), _) => language,
             (None, Self::Greek | Self::Russian | Self::Arabic | Self::Tamil) => Self::English,
@@ -120,12 +120,12 @@ impl Language {
     }
 
     /// Whether `folded` says nothing about what a text of this language is about.
-    pub(super) fn is_stop_word(self, folded: &str) -> bool {
+    pub(crate) fn is_stop_word(self, folded: &str) -> bool {
         stop_mask(folded) & 1 << (self as u32) != 0
     }
 
     /// The stem of a word in lower case.
-    pub(super) fn stem(self, word: &str) -> Cow<'_, str> {
+    pub(crate) fn stem(self, word: &str) -> Cow<'_, str> {
         match self.algorithm() {
             Some(algorithm) if word.len() <= STEMMED_BYTES => {
                 Cow::Owned(Stemmer::create(algorithm).stem(word).into_owned())
@@ -136,7 +136,7 @@ impl Language {
 }
 
 /// The language of a word whose letters leave no choice; `None` for Latin letters and numbers.
-pub(super) fn by_script(word: &str) -> Option<Language> {
+pub(crate) fn by_script(word: &str) -> Option<Language> {
     match word.chars().find(|c| c.is_alphabetic()).map_or(0, u32::from) {
         0x370..=0x3ff | 0x1f00..=0x1fff => Some(Language::Greek),
         0x400..=0x52f => Some(Language::Russian),

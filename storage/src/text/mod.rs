@@ -18,8 +18,8 @@ mod stop;
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
-pub use fold::fold;
-pub use language::Language;
+pub use crate::text::fold::fold;
+pub use crate::text::language::Language;
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Words too common to say what a text is about, folded. Languages without a list live on the
 //! weight that BM25 gives to what is rare.
 
-use super::language::Language;
+use crate::text::language::Language;
 
 /// Stop words of each language, separated by spaces.
-pub(super) const STOP: &[(Language, &str)] = &[
+pub(crate) const STOP: &[(Language, &str)] = &[
     (
         Language::English,
         "a about above after again against all also am an and any are aren as at be because been \

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::*;
+use crate::text::*;
 
 /// The terms that a text of a language is indexed under.
 fn indexed(text: &str, language: Language) -> Vec<String> {

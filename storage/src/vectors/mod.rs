@@ -65,17 +65,17 @@ mod top;
 mod waiting;
 mod write;
 
-pub use key::UnitKey;
-pub use layout::MAX_DIMS;
-pub use rotation::Rotation;
-pub use scan::{Hit, Scores};
-pub use write::{LEARN_FROM, LEARNED_COARSE};
+pub use crate::vectors::key::UnitKey;
+pub use crate::vectors::layout::MAX_DIMS;
+pub use crate::vectors::rotation::Rotation;
+pub use crate::vectors::scan::{Hit, Scores};
+pub use crate::vectors::write::{LEARNED_COARSE, LEARN_FROM};
 
-pub(crate) use layout::{checksum, mix};
-pub(crate) use store::{Vectors, erase_all_but};
+pub(crate) use crate::vectors::layout::{checksum, mix};
+pub(crate) use crate::store::vectors::{Vectors, erase_all_but};
 
-use load::Loaded;
-use slots::Slot;
+use crate::vectors::load::Loaded;
+use crate::vectors::slots::Slot;
 
 /// The vectors of one namespace.
 pub struct VectorStore {
