@@ -6,13 +6,14 @@ use garret_core::id::SessionId;
 use redb::WriteTransaction;
 
 use crate::bundle::error::{ImportError, Place};
+use crate::bundle::frames;
 use crate::bundle::frames::FrameReader;
 use crate::bundle::lines::LineReader;
 use crate::bundle::record::{BundleCounts, Record};
 use crate::bundle::take::{Stop, Taker};
 use crate::ground::error::Fault;
-use crate::store::open::Open;
 use crate::store::Store;
+use crate::store::open::Open;
 
 /// What an import does with a session whose name is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

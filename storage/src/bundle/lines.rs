@@ -12,15 +12,20 @@ use sha2::{Digest as _, Sha256};
 use crate::bundle::error::{ImportError, Place};
 use crate::bundle::frames::VERSION;
 use crate::bundle::import::Next;
-use crate::bundle::record::{BundleCounts, Counters, End, Entity, Erased, Erasure, Fact, Forgotten, Imported, Link, Record, Reply, Session, Summary, Trace, Turn, Usage};
-use crate::bundle::words::{clock, clock_name, from_hex, link_kind, link_kind_name, moment, node, node_name, to_hex};
+use crate::bundle::record::{
+    BundleCounts, Counters, End, Entity, Erased, Erasure, Fact, Forgotten, Imported, Link, Record,
+    Reply, Session, Summary, Trace, Turn, Usage,
+};
+use crate::bundle::words::{
+    clock, clock_name, from_hex, link_kind, link_kind_name, moment, node, node_name, to_hex,
+};
+use crate::conversations::view::StoredFinish;
 use crate::facts::record::{GROUNDED, INFERRED, OWN_LANE, pin_flags, source_of, source_parts};
 use crate::facts::timeline::OPEN;
 use crate::facts::{FactKind, FactSource, Pin};
-use crate::ground::stamp::Stamp;
 use crate::ground::limits::MAX_BYTES;
+use crate::ground::stamp::Stamp;
 use crate::summaries::SummaryMethod;
-use crate::conversations::view::StoredFinish;
 
 /// Longest line: a text of which every byte is escaped, with a list of tokens and a receipt.
 const MAX_LINE: u64 = 12 * MAX_BYTES as u64;

@@ -6,20 +6,27 @@ use garret_core::id::SessionId;
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
 use crate::bundle::import::{ImportReport, Taken};
-use crate::bundle::record::{Counters, Entity, Erased, Fact, Forgotten, Imported, Record, Reply, Session, Summary, Trace, Turn, Usage};
-use crate::ground::error::{Fault, fault_from_redb};
-use crate::ground::limits::MAX_NAME_BYTES;
+use crate::bundle::record::{
+    Counters, Entity, Erased, Fact, Forgotten, Imported, Record, Reply, Session, Summary, Trace,
+    Turn, Usage,
+};
+use crate::conversations::erased::FORGOTTEN;
+use crate::conversations::op;
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord};
+use crate::conversations::view::StoredFinish;
+use crate::erase::ledger::{ERASURES, ErasureRecord};
 use crate::facts::record::{EntityRecord, FactRecord};
 use crate::facts::restore::{Restorer, Unrestored};
-use crate::conversations::erased::{ERASURES, ErasureRecord, FORGOTTEN};
-use crate::journal::op;
-use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord};
 use crate::ground::codec::{encode, seal};
-use crate::ground::limits::MAX_BYTES;
+use crate::ground::error::{Fault, fault_from_redb};
+use crate::ground::limits::{MAX_BYTES, MAX_NAME_BYTES};
+use crate::ground::table::{
+    IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
+    key, turn_key,
+};
+use crate::summaries;
 use crate::summaries::table::TRACES;
 use crate::summaries::{Draft, Said, SummaryMethod, Tables, Writer};
-use crate::ground::table::{IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key, key, turn_key};
-use crate::conversations::view::StoredFinish;
 
 /// Why a record isn't taken.
 pub(crate) enum Stop {

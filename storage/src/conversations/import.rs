@@ -8,16 +8,15 @@ use garret_core::time::WallTime;
 use redb::{ReadTransaction, ReadableDatabase as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::ground::error::{Fault, WriteError};
-use crate::ground::limits::MAX_NAME_BYTES;
-use crate::journal::apply::Outcome;
-use crate::conversations::write::load;
-use crate::journal::op::Op;
 use crate::conversations::op::Said;
+use crate::conversations::write::load;
+use crate::ground::error::{Fault, WriteError};
+use crate::ground::limits::{MAX_NAME_BYTES, check_size};
+use crate::ground::table::{IMPORTED, SESSIONS, import_key};
+use crate::journal::apply::Outcome;
+use crate::journal::op::Op;
 use crate::search::Speaker;
 use crate::store::Store;
-use crate::ground::table::{IMPORTED, SESSIONS, import_key};
-use crate::ground::limits::check_size;
 use crate::store::turns::unexpected;
 
 /// Most bytes that the texts of one batch can have together.

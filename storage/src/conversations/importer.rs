@@ -5,15 +5,17 @@ use std::collections::btree_map::Entry;
 
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
-use crate::conversations::write::{load, new_session, put_session};
-use crate::conversations::op::{Reply, Said};
-use crate::ground::error::Fault;
 use crate::conversations::import::{ASSISTANT, Place};
+use crate::conversations::op::{Reply, Said};
 use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, turn_name};
-use crate::ground::error::damaged;
-use crate::ground::codec::{encode, seal, unseal};
-use crate::ground::table::{IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key, key, turn_key};
 use crate::conversations::view::StoredFinish;
+use crate::conversations::write::{load, new_session, put_session};
+use crate::ground::codec::{encode, seal, unseal};
+use crate::ground::error::{Fault, damaged};
+use crate::ground::table::{
+    IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
+    key, turn_key,
+};
 
 type ByTurn<'t> = Table<'t, &'static TurnKey, &'static [u8]>;
 

@@ -2,20 +2,18 @@
 //! check of its other bytes, [`SEAL`] of them.
 
 use garret_core::id::TurnSeq;
-use garret_core::time::{Confidence, WallTime};
+use garret_core::time::WallTime;
 use garret_core::token::TokenBytes;
-use rkyv::api::high::{HighSerializer, HighValidator};
-use rkyv::bytecheck::CheckBytes;
 use rkyv::rancor::Error;
-use rkyv::ser::allocator::ArenaHandle;
 use rkyv::util::AlignedVec;
-use rkyv::{Archive, Portable, Serialize};
-use sha2::{Digest as _, Sha256};
+use rkyv::{Archive, Serialize};
 
-use crate::ground::error::Fault;
 use crate::conversations::op::Reply;
-use crate::ground::table::turn_key;
 use crate::conversations::view::{ReplyView, SessionInfo, StoredFinish, TurnView};
+use crate::ground::codec::{SEAL, access, archive, seal_under, unseal};
+use crate::ground::error::{Fault, damaged};
+use crate::ground::stamp::{byte_of, confidence_of};
+use crate::ground::table::turn_key;
 
 #[derive(Archive, Serialize)]
 pub(crate) struct SessionRecord {
@@ -72,60 +70,6 @@ const _: () = assert!(size_of::<ArchivedReplyRecord>() == 74);
 /// Where a session's number lies in its root.
 const NUMBER_AT: usize = std::mem::offset_of!(ArchivedSessionRecord, number);
 const _: () = assert!(NUMBER_AT == 16);
-
-/// Bytes at the end of each value: the first ones of the SHA-256 of all before them.
-pub(crate) const SEAL: usize = 8;
-
-/// The check that a value of these bytes ends with.
-pub(crate) fn seal(bytes: &[u8]) -> [u8; SEAL] {
-    let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(Sha256::digest(bytes));
-    [a, b, c, d, e, f, g, h]
-}
-
-/// A value without its check, if that is right.
-pub(crate) fn unseal(value: &[u8]) -> Option<&[u8]> {
-    let (bytes, end) = value.split_last_chunk::<SEAL>()?;
-    (seal(bytes) == *end).then_some(bytes)
-}
-
-/// The check of a value that counts under one key alone.
-fn seal_under(key: &[u8], bytes: &[u8]) -> [u8; SEAL] {
-    let hash = Sha256::new().chain_update(key).chain_update(bytes).finalize();
-    let [a, b, c, d, e, f, g, h, ..] = <[u8; 32]>::from(hash);
-    [a, b, c, d, e, f, g, h]
-}
-
-fn archive<R>(record: &R) -> Result<AlignedVec, Fault>
-where
-    R: for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Error>>,
-{
-    rkyv::to_bytes(record)
-        .map_err(|error: Error| Fault::Engine(format!("can't encode a record: {error}")))
-}
-
-/// The value of a record: its bytes and their check.
-pub(crate) fn encode<R>(record: &R) -> Result<AlignedVec, Fault>
-where
-    R: for<'a> Serialize<HighSerializer<AlignedVec, ArenaHandle<'a>, Error>>,
-{
-    let mut bytes = archive(record)?;
-    let end = seal(&bytes);
-    bytes.extend_from_slice(&end);
-    Ok(bytes)
-}
-
-/// A record where it lies, its value checked.
-pub(crate) fn access<'a, R>(
-    value: &'a [u8],
-    what: &'static str,
-    key: impl FnOnce() -> String,
-) -> Result<&'a R, Fault>
-where
-    R: Portable + for<'b> CheckBytes<HighValidator<'b, Error>>,
-{
-    let record = unseal(value).and_then(|bytes| rkyv::access::<R, Error>(bytes).ok());
-    record.ok_or_else(|| Fault::Damaged { what, key: key() })
-}
 
 impl SessionRecord {
     /// Reads the record stored under `id`.
@@ -295,35 +239,18 @@ pub(crate) fn session_name(id: &str) -> String {
     format!("session `{}`", id.escape_debug())
 }
 
-pub(crate) fn damaged(what: &'static str, key: String) -> Fault {
-    Fault::Damaged { what, key }
-}
-
-pub(crate) const fn byte_of(confidence: Confidence) -> u8 {
-    match confidence {
-        Confidence::Wrong => 0,
-        Confidence::Good => 2,
-        // Unsure, and whatever core adds: neither known wrong nor known good.
-        _ => 1,
-    }
-}
-
-pub(crate) const fn confidence_of(byte: u8) -> Option<Confidence> {
-    match byte {
-        0 => Some(Confidence::Wrong),
-        1 => Some(Confidence::Unsure),
-        2 => Some(Confidence::Good),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use garret_core::token::Token;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use garret_core::time::Confidence;
+    use sha2::{Digest as _, Sha256};
+
     use super::*;
+    use crate::ground::codec::{encode, seal};
+    use crate::ground::stamp::byte_of;
 
     const AT: WallTime = WallTime { unix_ms: -2, confidence: Confidence::Good };
 

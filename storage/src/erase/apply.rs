@@ -6,17 +6,20 @@ use garret_core::id::TurnSeq;
 use redb::{ReadTransaction, ReadableTable as _, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
-use crate::conversations::erased::{ERASURES, ErasureRecord, FORGOTTEN};
-use crate::ground::error::Fault;
-use crate::facts::forget::{Gone, remove};
-use crate::ground::database::open as if_there;
-use crate::journal::apply::remove_turns;
-use crate::conversations::write::save;
-use crate::ground::stamp::Stamp;
+use crate::conversations::erased::FORGOTTEN;
 use crate::conversations::record::SessionRecord;
+use crate::conversations::write::save;
+use crate::erase::ledger::{ERASURES, ErasureRecord};
+use crate::facts::forget::{Gone, remove};
 use crate::ground::codec::encode;
+use crate::ground::database::open_if_there as if_there;
+use crate::ground::error::Fault;
+use crate::ground::stamp::Stamp;
+use crate::ground::table::{
+    META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, key, seq_of, session_of, turn_key,
+};
+use crate::journal::apply::remove_turns;
 use crate::summaries::forget as summaries;
-use crate::ground::table::{META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, key, seq_of, session_of, turn_key};
 
 /// What is to be forgotten, by numbers: nothing of it is in the operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -148,27 +151,6 @@ fn forget_turns(
         forgotten.insert(&key, &mark)?;
     }
     Ok(())
-}
-
-/// Whether a turn was forgotten.
-pub(crate) fn is_forgotten(transaction: &WriteTransaction, turn: &TurnKey) -> Result<bool, Fault> {
-    Ok(transaction.open_table(FORGOTTEN)?.get(turn)?.is_some())
-}
-
-/// Whether a turn was forgotten, in a transaction that reads.
-pub(crate) fn is_marked(transaction: &ReadTransaction, turn: &TurnKey) -> Result<bool, Fault> {
-    let forgotten = if_there(transaction, FORGOTTEN)?;
-    Ok(match forgotten {
-        Some(forgotten) => forgotten.get(turn)?.is_some(),
-        None => false,
-    })
-}
-
-/// Takes away the marks of a session that is gone as a whole.
-pub(crate) fn unmark(transaction: &WriteTransaction, session: u64) -> Result<(), Fault> {
-    let (first, last) = (turn_key(session, 0), turn_key(session, u64::MAX));
-    let mut forgotten = transaction.open_table(FORGOTTEN)?;
-    Ok(forgotten.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?)
 }
 
 /// The turns of a session from `from` on that were forgotten, in order.

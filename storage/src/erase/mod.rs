@@ -4,25 +4,25 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::{Confidence, WallTime};
 use redb::{ReadableDatabase as _, ReadableTable as _};
 
-use crate::ground::error::{ReadError, WriteError};
+use crate::erase::plan::{Stop, plan};
 use crate::facts::FactId;
-use crate::ground::database::open as if_there;
+use crate::ground::database::open_if_there as if_there;
+use crate::ground::error::{ReadError, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
-use crate::store::vacuum::Compacted;
 use crate::store::Store;
 use crate::store::turns::unexpected;
-use crate::erase::plan::{Stop, plan};
+use crate::store::vacuum::Compacted;
 
-mod apply;
-mod needle;
-mod plan;
-pub(crate) mod table;
-mod verify;
-mod walk;
+pub(crate) mod apply;
+pub(crate) mod ledger;
+pub(crate) mod needle;
+pub(crate) mod plan;
+pub(crate) mod verify;
+pub(crate) mod walk;
 
-pub(crate) use crate::erase::apply::{Removal, all_turns, apply, turns};
 pub(crate) use crate::conversations::erased::{is_forgotten, is_marked, unmark};
+pub(crate) use crate::erase::apply::{Removal, all_turns, apply, turns};
 pub use crate::erase::verify::Trace;
 
 /// What is to be forgotten: all of it together.
@@ -237,14 +237,14 @@ impl Store {
     pub fn erasures(&self) -> Result<Vec<Erasure>, ReadError> {
         self.reading(|open| {
             let transaction = open.database.begin_read()?;
-            let Some(table) = if_there(&transaction, table::ERASURES)? else {
+            let Some(table) = if_there(&transaction, ledger::ERASURES)? else {
                 return Ok(Ok(Vec::new()));
             };
             let mut found = Vec::new();
             for entry in table.iter()? {
                 let (number, bytes) = entry?;
                 let number = u64::from_be_bytes(*number.value());
-                found.push(table::ErasureRecord::read(number, bytes.value())?);
+                found.push(ledger::ErasureRecord::read(number, bytes.value())?);
             }
             Ok(Ok(found))
         })

@@ -4,23 +4,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadTransaction, ReadableTable as _};
 
-use crate::erase::apply::Removal;
 use crate::conversations::erased::is_marked;
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord};
+use crate::erase::apply::Removal;
 use crate::erase::needle::Needle;
 use crate::erase::walk::{Spot, state_name, walk};
 use crate::erase::{ForgottenItem, ForgottenKind, Selection};
-use crate::ground::error::{Fault, WriteError, fault_from_redb};
 use crate::facts::forget::{Gone, close_over, said_in};
-use crate::ground::database::open;
 use crate::facts::table::{ENTITIES, FACTS};
 use crate::facts::{EntityId, FactError, FactId, fold_case};
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::{Fault, WriteError, fault_from_redb};
 use crate::ground::stamp::Stamp;
-use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord};
+use crate::ground::table::{
+    RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key,
+};
 use crate::summaries::SummaryId;
 use crate::summaries::forget::going;
 use crate::summaries::read::for_each;
 use crate::summaries::table::{STATES, TRACES, is_wordless};
-use crate::ground::table::{RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key};
 
 /// What is to be removed, and the same in words.
 #[derive(Default)]

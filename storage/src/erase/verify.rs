@@ -7,16 +7,16 @@ use std::path::PathBuf;
 use garret_core::medium::MediumError;
 use redb::{ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 
+use crate::conversations::record::SessionRecord;
 use crate::erase::needle::Needle;
 use crate::erase::walk::{Spot, state_name, walk};
-use crate::ground::error::{Fault, ReadError};
 use crate::facts::{EntityId, FactId};
 use crate::files::part::Part;
-use crate::conversations::record::SessionRecord;
+use crate::ground::error::{Fault, ReadError};
+use crate::ground::table::SESSIONS;
 use crate::store::Store;
 use crate::summaries::SummaryId;
 use crate::summaries::table::state_parts;
-use crate::ground::table::SESSIONS;
 
 /// A place where words are.
 #[derive(Clone, Debug, PartialEq, Eq)]

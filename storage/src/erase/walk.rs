@@ -2,17 +2,20 @@
 
 use redb::{ReadTransaction, ReadableTable as _, TableDefinition};
 
+use crate::conversations::record;
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord};
 use crate::erase::needle::Needle;
-use crate::ground::error::{Fault, unless_damaged};
-use crate::ground::database::open;
 use crate::facts::table::{ENTITIES, FACTS, last_id};
 use crate::facts::{EntityRecord, FactRecord};
-use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord};
 use crate::ground::codec::unseal;
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::{Fault, unless_damaged};
+use crate::ground::table::{
+    RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of,
+};
 use crate::summaries::StateKind;
 use crate::summaries::record::SummaryRecord;
 use crate::summaries::table::{STATES, SUMMARIES, StateKey, TRACES, is_wordless, state_parts};
-use crate::ground::table::{RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of};
 
 /// Where words were found.
 #[derive(Clone, Debug, PartialEq, Eq)]

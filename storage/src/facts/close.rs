@@ -2,11 +2,13 @@
 
 use redb::ReadableTable as _;
 
-use crate::ground::fact_id::FactId;
 use crate::facts::lane::{load, missing};
-use crate::facts::table::{Direction, HEIR_KEY, heir_range, kind_byte, last_id, link_parts, link_range};
+use crate::facts::table::{
+    Direction, HEIR_KEY, heir_range, kind_byte, last_id, link_parts, link_range,
+};
 use crate::facts::view::{LinkKind, Node, Pin};
 use crate::facts::write::{Stop, Writer};
+use crate::ground::fact_id::FactId;
 
 /// Why a fact ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

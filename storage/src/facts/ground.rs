@@ -3,14 +3,15 @@
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadableTable, WriteTransaction};
 
+use crate::conversations::record;
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, session_name};
+use crate::erase as forget;
 use crate::facts::key::{name_key, quote_key};
 use crate::facts::op::Draft;
 use crate::facts::record::{ASSISTANT, NAMED, USER};
 use crate::facts::view::FactSource;
 use crate::facts::write::Stop;
 use crate::ground::error::{Fault, WriteError};
-use crate::erase as forget;
-use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, session_name};
 use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, turn_key};
 
 /// The number of a draft's session, its turn, and whether the draft's quote is found there. Zeros

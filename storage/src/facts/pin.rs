@@ -1,11 +1,11 @@
 //! Pinning facts, and where a pin goes when its fact is replaced.
 
-use crate::ground::fact_error::FactError;
-use crate::ground::fact_id::FactId;
 use crate::facts::lane::load;
 use crate::facts::record::FactRecord;
 use crate::facts::view::Pin;
 use crate::facts::write::{Stop, Writer};
+use crate::ground::fact_error::FactError;
+use crate::ground::fact_id::FactId;
 
 impl Writer<'_> {
     /// Pins a fact. A rule's pin leaves the user's as it is.

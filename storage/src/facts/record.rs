@@ -4,13 +4,12 @@ use std::borrow::Cow;
 
 use rkyv::{Archive, Serialize};
 
-use crate::ground::fact_id::{EntityId, FactId};
 use crate::facts::timeline::{OPEN, Span};
 use crate::facts::view::{Entity, FactKind, FactSource, FactView, Pin, Usage};
-use crate::ground::error::Fault;
 use crate::ground::codec::access;
+use crate::ground::error::{Fault, damaged};
+use crate::ground::fact_id::{EntityId, FactId};
 use crate::ground::stamp::confidence_of;
-use crate::ground::error::damaged;
 
 /// A fact. Numbers of 0 and empty texts stand for what isn't there.
 #[derive(Archive, Clone, Debug, PartialEq, Serialize)]
@@ -274,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::conversations::record::{SEAL, encode, seal};
+    use crate::ground::codec::{SEAL, encode, seal};
 
     fn sample() -> FactRecord {
         FactRecord {

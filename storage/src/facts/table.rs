@@ -2,8 +2,8 @@
 
 use redb::TableDefinition;
 
-use crate::ground::fact_id::{EntityId, FactId};
 use crate::facts::view::{LinkKind, Node};
+use crate::ground::fact_id::{EntityId, FactId};
 
 /// A number, big-endian.
 pub(crate) type IdKey = [u8; 8];

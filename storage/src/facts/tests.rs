@@ -5,12 +5,12 @@ use garret_core::time::{Confidence, WallTime};
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableDatabase as _, ReadableTable as _};
 
-use crate::ground::fact_id::FactId;
 use crate::facts::op::{Draft, FactOp};
 use crate::facts::read;
 use crate::facts::table::FACTS;
 use crate::facts::view::{Added, NewFact, Outcome};
 use crate::facts::write::{Effect, apply};
+use crate::ground::fact_id::FactId;
 use crate::ground::table::META;
 
 const AT: WallTime = WallTime { unix_ms: 0, confidence: Confidence::Good };

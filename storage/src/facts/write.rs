@@ -7,20 +7,23 @@ use garret_core::time::Confidence;
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
 use crate::facts::close::Cause;
-use crate::ground::fact_error::FactError;
 use crate::facts::ground::origin;
-use crate::ground::fact_id::FactId;
 use crate::facts::key::{ABOUT, is_multi_valued, name_key, predicate_key, value_key};
 use crate::facts::lane::{LaneTable, heir_key_of, lane, load, missing, slot_key};
 use crate::facts::op::{Draft, FactOp};
 use crate::facts::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LANE, UsageRecord};
-use crate::facts::table::{Direction, ENTITIES, FACTS, HEIRS, HEIR_KEY, IdKey, LINKS, LaneKey, NAMES, PINS, SLOTS, SLOT_KEY, SOURCES, USAGE, key, kind_byte, lane_of, link_key, names_key, slot_range, source_key};
+use crate::facts::table::{
+    Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, LaneKey, NAMES, PINS, SLOT_KEY,
+    SLOTS, SOURCES, USAGE, key, kind_byte, lane_of, link_key, names_key, slot_range, source_key,
+};
+use crate::facts::timeline;
 use crate::facts::timeline::{Lane as _, Neighbours, OPEN, neighbours};
 use crate::facts::view::{Added, FactKind, Link, LinkKind, Node, Outcome, Pin, Usage};
-use crate::ground::error::{Fault, WriteError, fault_from_redb};
-use crate::ground::stamp::byte_of;
-use crate::ground::error::damaged;
 use crate::ground::codec::encode;
+use crate::ground::error::{Fault, WriteError, damaged, fault_from_redb};
+use crate::ground::fact_error::FactError;
+use crate::ground::fact_id::FactId;
+use crate::ground::stamp::byte_of;
 use crate::ground::table::META;
 
 /// What came of an operation.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use garret_core::medium::{Medium, MediumError};
 
 use crate::files::backend::{Adapter, BLOCK_U64, Image, Link, Operation, Stage};
+use crate::ground::database::{builder, contain};
 use crate::ground::error::Fault;
 use crate::ground::position::Position;
-use crate::ground::database::{builder, contain};
+use crate::ground::table;
 use crate::ground::table::{FORMAT, META, key};
 
 /// What the first bytes say.

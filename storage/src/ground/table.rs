@@ -3,8 +3,7 @@
 use garret_core::id::TurnSeq;
 use redb::{AccessGuard, TableDefinition, WriteTransaction};
 
-use crate::ground::error::Fault;
-use crate::ground::error::damaged;
+use crate::ground::error::{Fault, damaged};
 
 /// Version of the format that is written; the highest that can be read.
 pub(crate) const VERSION: u32 = 3;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use garret_core::id::TurnSeq;
 use serde::{Deserialize, Serialize};
 
-use crate::facts::FactOp;
 use crate::conversations::import::Place;
+use crate::facts::FactOp;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::vectors::UnitKey;

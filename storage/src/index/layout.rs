@@ -1,10 +1,9 @@
 //! The bytes of the index's file, as `FORMAT.md` draws them; what is in a segment is known elsewhere.
 
-use crate::ground::position::Position;
 use crate::ground::codec::{seal, unseal};
-use crate::vectors::{checksum, mix};
-
+use crate::ground::position::Position;
 use crate::index::changes::Changes;
+use crate::vectors::{checksum, mix};
 
 /// Unit in which the parts of the file are aligned, in bytes.
 pub(crate) const PAGE: u64 = 4_096;

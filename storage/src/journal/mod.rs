@@ -20,7 +20,6 @@ use crate::journal::frame::{FRAME, Frame};
 
 pub(crate) mod apply;
 pub(crate) mod frame;
-mod import;
 pub(crate) mod op;
 
 /// The journal of an open store.

@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-mod sealed;
+pub(crate) mod sealed;
 
 pub(crate) use crate::postings::sealed::Sealed;
 
@@ -32,7 +32,7 @@ pub(crate) struct Postings {
 
 /// Where one term is.
 #[derive(Debug, Default)]
-struct List {
+pub(crate) struct List {
     bytes: Vec<u8>,
     documents: u32,
     last: u32,

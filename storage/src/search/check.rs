@@ -2,13 +2,14 @@
 
 use redb::{ReadTransaction, ReadableTable as _};
 
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, speaker, turn_name};
+use crate::facts;
+use crate::facts::FactId;
+use crate::ground::error::Fault;
+use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 use crate::search::derived::{AtOnce, Derived, Kept, time};
 use crate::search::reading::Reading;
 use crate::search::unit::{Speaker, Unit};
-use crate::ground::error::Fault;
-use crate::facts::FactId;
-use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, speaker, turn_name};
-use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 use crate::vectors::UnitKey;
 
 /// What a look at an index came to.

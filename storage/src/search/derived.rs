@@ -14,17 +14,18 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Confidence;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};
+use crate::facts;
+use crate::facts::{Fact, FactId};
+use crate::ground::error::{Fault, unless_damaged};
+use crate::ground::position::Position;
+use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
+use crate::index::{Basis, Changes, Fresh};
 use crate::search::entities::Entities;
 use crate::search::index::Index;
 use crate::search::stored::{Base, Dirty};
 use crate::search::unit::{Speaker, Unit};
-use crate::ground::error::{Fault, unless_damaged};
-use crate::facts::{Fact, FactId};
-use crate::index::{Basis, Changes, Fresh};
-use crate::ground::position::Position;
 use crate::store::open::Open;
-use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};
-use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 
 /// What is searched in an open store.
 #[derive(Debug, Default)]

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use redb::ReadTransaction;
 
-use crate::search::query::words_of;
-use crate::ground::error::Fault;
 use crate::facts;
+use crate::ground::error::Fault;
+use crate::search::query::words_of;
 
 /// The names of all entities, read when there are others than before.
 #[derive(Debug, Default)]

@@ -3,6 +3,12 @@
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadTransaction, ReadableDatabase as _};
 
+use crate::conversations::record::{ReplyRecord, TurnRecord, speaker, turn_name};
+use crate::facts;
+use crate::facts::{FactId, FactKind};
+use crate::ground::database::contain;
+use crate::ground::error::{Fault, ReadError, damaged};
+use crate::ground::table::{REPLIES, SPEAKERS, TURNS, turn_key};
 use crate::search::derived::{AtOnce, Kept, spared};
 use crate::search::excerpt::{Asked, EXCERPT_BYTES, excerpt};
 use crate::search::filter::Filter;
@@ -13,13 +19,7 @@ use crate::search::names::{ASSISTANT, without_names};
 use crate::search::query::Query;
 use crate::search::rank::Features;
 use crate::search::unit::Ranked;
-use crate::ground::error::{Fault, ReadError};
-use crate::facts::{FactId, FactKind};
-use crate::ground::database::contain;
-use crate::conversations::record::{ReplyRecord, TurnRecord, speaker, turn_name};
-use crate::ground::error::damaged;
 use crate::store::Store;
-use crate::ground::table::{REPLIES, SPEAKERS, TURNS, turn_key};
 use crate::vectors::UnitKey;
 
 /// What is looked for in a store.

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use crate::facts::{Fact, FactKind, FactSource};
+use crate::postings::Postings;
 use crate::search::candidates::Candidates;
 use crate::search::filter::Filter;
 use crate::search::meaning::{Closeness, Cosines};
@@ -15,8 +17,6 @@ use crate::search::reading::Reading;
 use crate::search::score::Scratch;
 use crate::search::sittings::{NO_SITTING, Sittings};
 use crate::search::unit::{Ask, Ranked, Speaker, Unit};
-use crate::facts::{Fact, FactKind, FactSource};
-use crate::postings::Postings;
 use crate::text::Language;
 use crate::vectors::UnitKey;
 

@@ -7,11 +7,12 @@
 
 use redb::ReadTransaction;
 
+use crate::facts;
+use crate::facts::{FactId, Node};
+use crate::ground::error::Fault;
 use crate::search::index::{Index, Wanted};
 use crate::search::mix::Best;
 use crate::search::unit::Ranked;
-use crate::ground::error::Fault;
-use crate::facts::{FactId, Node};
 use crate::vectors::UnitKey;
 
 /// How much of a hit's relevance what it leads to has. Of LoCoMo's questions the fifth hit has in the

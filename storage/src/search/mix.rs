@@ -5,10 +5,12 @@
 //! [`FACTS`], and those that were inferred one in [`INFERRED`], rounded up; more only where there
 //! is nothing likely to answer for the other places.
 
-use crate::search::rank::{Features, Scale, UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL, WEIGHTS, WEIGHTS_WITH_VECTORS, blend};
+use crate::facts::FactKind;
+use crate::search::rank::{
+    Features, Scale, UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
+};
 use crate::search::top::Top;
 use crate::search::unit::Ranked;
-use crate::facts::FactKind;
 
 /// One place in so many is for facts at most, as long as messages answer; rounded up.
 pub const FACTS: usize = 2;

@@ -1,9 +1,9 @@
 //! What each document and each sitting has of a query: one walk over the postings of its words.
 
+use crate::postings::{idf, mean, saturated};
 use crate::search::filter::Filter;
 use crate::search::index::Index;
 use crate::search::query::Query;
-use crate::postings::{idf, mean, saturated};
 
 /// Room to work in, kept from search to search.
 #[derive(Debug, Default)]

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use garret_core::medium::MediumError;
 use serde::{Deserialize, Serialize};
 
-use crate::search::derived::Kept;
-use crate::search::index::{Entry, FactEntry, Index, NO_SESSION};
-use crate::search::sittings::NO_SITTING;
 use crate::facts::FactKind;
 use crate::index::{Basis, Root, Segment};
 use crate::postings::{Postings, Sealed};
+use crate::search::derived::Kept;
+use crate::search::index::{Entry, FactEntry, Index, NO_SESSION};
+use crate::search::sittings::NO_SITTING;
 
 /// Raised whenever a text is read in another way than before: cut into other terms, taken for
 /// another language, another number of terms counted. An index with other rules is made anew.

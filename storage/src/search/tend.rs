@@ -4,15 +4,14 @@ use garret_core::medium::MediumError;
 use redb::ReadableDatabase as _;
 use redb::ReadableTableMetadata as _;
 
-use crate::search::derived::Held;
-use crate::ground::error::{Fault, ReadError, WriteError};
-use crate::ground::database::open as if_there;
 use crate::facts::table::FACTS;
-use crate::index::Replaced;
-use crate::ground::database::contain;
 use crate::files::part::Part;
-use crate::store::Store;
+use crate::ground::database::{contain, open_if_there as if_there};
+use crate::ground::error::{Fault, ReadError, WriteError};
 use crate::ground::table::{REPLIES, TURNS};
+use crate::index::Replaced;
+use crate::search::derived::Held;
+use crate::store::Store;
 
 /// How much the file of the index lacks.
 struct Lacking {

@@ -4,19 +4,20 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::{Confidence, WallTime};
 use redb::{ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 
-use crate::ground::fact_id::{EntityId, FactId};
+use crate::conversations::record::SessionRecord;
 use crate::facts::op::{Draft, FactOp};
 use crate::facts::read;
-use crate::facts::view::{Added, Entity, Fact, FactFilter, FactPage, FactView, Link, LinkKind, NewFact, Node, Pin, Usage};
+use crate::facts::view::{
+    Added, Entity, Fact, FactFilter, FactPage, FactView, Link, LinkKind, NewFact, Node, Pin, Usage,
+};
 use crate::facts::write::Effect;
-use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::error::{Fault, ReadError, WriteError, damaged};
+use crate::ground::fact_id::{EntityId, FactId};
+use crate::ground::table::SESSIONS;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
-use crate::conversations::record::SessionRecord;
-use crate::ground::error::damaged;
-use crate::store::snapshot::Ticket;
 use crate::store::Store;
-use crate::ground::table::SESSIONS;
+use crate::store::snapshot::Ticket;
 use crate::store::turns::unexpected;
 
 impl Store {

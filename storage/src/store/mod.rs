@@ -1,5 +1,17 @@
 //! The store: one namespace, one owner, one medium.
 
+pub(crate) mod error;
+pub(crate) mod facts;
+pub(crate) mod open;
+pub(crate) mod sessions;
+pub(crate) mod since;
+pub(crate) mod snapshot;
+pub(crate) mod stats;
+pub(crate) mod summaries;
+pub(crate) mod turns;
+pub(crate) mod vacuum;
+pub(crate) mod vectors;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,21 +19,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use garret_core::medium::{Medium, MediumError};
 use redb::{ReadTransaction, ReadableDatabase as _};
 
-use crate::ground::error::{Fault, ReadError, WriteError};
-use crate::store::error::OpenError;
-use crate::ground::position::Position;
 use crate::files::lock::{Lock, LockError};
 use crate::files::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
-use crate::store::open::{Open, explain, is_new, make_directory, sync_directories};
-use crate::ground::database::contain;
 use crate::files::part::{Media, Part};
-use crate::store::vacuum::Next;
+use crate::ground::database::contain;
+use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::position::Position;
 use crate::search::Derived;
+use crate::store::error::OpenError;
+use crate::store::open::{Open, explain, is_new, make_directory, sync_directories};
 use crate::store::snapshot::Snapshots;
-use crate::vectors::Vectors;
-
-/// Most bytes that a text, a reply's token ids or a receipt can have.
-pub const MAX_BYTES: usize = 16 << 20;
+use crate::store::vacuum::Next;
+use crate::store::vectors::Vectors;
 
 /// The conversations of one namespace.
 ///
@@ -373,7 +382,9 @@ mod tests {
         let mut before = Vec::new();
         let error = store.writing(|open| -> Result<Result<(), _>, _> {
             let transaction = open.database.begin_write()?;
-            transaction.open_table(crate::ground::table::META)?.insert("half", b"done".as_slice())?;
+            transaction
+                .open_table(crate::ground::table::META)?
+                .insert("half", b"done".as_slice())?;
             before = medium.snapshot();
             panic!("as if in the database")
         });

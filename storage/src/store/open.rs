@@ -2,31 +2,27 @@
 
 use std::fs::{DirBuilder, File};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
-use redb::{
-    Builder, Database, Durability, ReadableDatabase as _, ReadableTable as _, WriteTransaction,
-};
+use redb::{Database, Durability, ReadableDatabase as _, ReadableTable as _, WriteTransaction};
 
+use crate::conversations::record::SessionRecord;
 use crate::files::backend::{Adapter, Link, Stage};
+use crate::files::create;
 use crate::files::create::Found;
+use crate::files::part::Media;
+use crate::ground::database::{builder, contain, discard};
 use crate::ground::error::{Fault, WriteError};
-use crate::store::error::OpenError;
+use crate::ground::position::Position;
+use crate::ground::table;
+use crate::ground::table::{FORMAT, META, SESSIONS, VERSION, key};
 use crate::index::Tracker;
 use crate::journal::apply::{Outcome, apply};
-use crate::ground::position::Position;
 use crate::journal::op::Op;
 use crate::journal::{Journal, Unusable};
-use crate::files::part::Media;
-use crate::conversations::record::SessionRecord;
-use crate::ground::table::{FORMAT, META, SESSIONS, VERSION, key};
-
-/// Memory redb may use for pages, in bytes. Its own default is 1 GiB; the system keeps pages of files,
-/// too, and with 8 MiB neither queries nor writes took less time.
-pub(crate) const CACHE_BYTES: usize = 2 << 20;
+use crate::store::error::OpenError;
 
 /// An open database and its way to the medium.
 pub(crate) struct Open {
@@ -157,17 +153,6 @@ impl Open {
     }
 }
 
-/// Drops a database without its last commit. That would save what each fold saves anyway, and move
-/// what waits into the file; in a damaged file it can panic twice, which ends the process.
-pub(crate) fn discard(database: Database) {
-    // It is left out while a panic unwinds: so one does, without a message.
-    let unwound = catch_unwind(AssertUnwindSafe(|| {
-        let _dropped = database;
-        resume_unwind(Box::new(()))
-    }));
-    debug_assert!(unwound.is_err());
-}
-
 /// Checks the database, brings it to this version and applies the journal, all of it in memory.
 fn prepare(
     database: &Database,
@@ -296,26 +281,6 @@ impl From<Unopened> for Fault {
         };
         Self::Damaged { what, key }
     }
-}
-
-/// redb, set up as every store uses it.
-pub(crate) fn builder() -> Builder {
-    let mut builder = Builder::new();
-    builder.set_cache_size(CACHE_BYTES);
-    builder
-}
-
-/// Runs something of redb's; a panic in it becomes an error.
-///
-/// What `act` owned or borrowed mutably must not be used after an error.
-pub(crate) fn contain<T>(act: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
-    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
-        let said = panic
-            .downcast_ref::<&str>()
-            .map(|text| (*text).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Fault::Engine(said.unwrap_or_else(|| "it panicked".to_owned())))
-    })
 }
 
 /// What the medium refused, where that is behind a failure of the database.

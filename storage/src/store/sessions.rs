@@ -5,16 +5,18 @@ use std::ops::RangeInclusive;
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{OwnedAccessGuard, ReadOnlyTable, ReadableDatabase as _, ReadableTable as _};
 
-use crate::ground::error::{Fault, ReadError};
-use crate::erase as forget;
-use crate::store::open::Open;
-use crate::ground::database::contain;
+use crate::conversations::record;
 use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, turn_name};
-use crate::ground::error::damaged;
-use crate::ground::codec::unseal;
-use crate::store::Store;
-use crate::ground::table::{RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 use crate::conversations::view::{DamagedTurn, SessionInfo, TurnView};
+use crate::erase as forget;
+use crate::ground::codec::unseal;
+use crate::ground::database::contain;
+use crate::ground::error::{Fault, ReadError, damaged};
+use crate::ground::table::{
+    RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key,
+};
+use crate::store::Store;
+use crate::store::open::Open;
 
 impl Store {
     /// All sessions that can be read, the one used last first;

@@ -7,12 +7,12 @@
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
 
-use crate::ground::error::WriteError;
-use crate::facts::{Added, FactId, NewFact};
-use crate::store::snapshot::Ticket;
-use crate::store::Store;
-use crate::summaries::{NewSummary, StateKind, SummaryId};
 use crate::conversations::view::NewReply;
+use crate::facts::{Added, FactId, NewFact};
+use crate::ground::error::WriteError;
+use crate::store::Store;
+use crate::store::snapshot::Ticket;
+use crate::summaries::{NewSummary, StateKind, SummaryId};
 
 impl Store {
     /// Writes that are refused with [`WriteError::Outdated`] once anything was deleted or forgotten

@@ -12,8 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use garret_core::medium::{Medium, MediumError};
 use sha2::{Digest as _, Sha256};
 
-use crate::ground::error::{Fault, ReadError, WriteError};
 use crate::files::part::{Media, Part};
+use crate::ground::error::{Fault, ReadError, WriteError};
 use crate::store::Store;
 
 /// Which snapshot.

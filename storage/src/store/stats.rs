@@ -3,14 +3,14 @@
 use redb::{Key, TableDefinition, TableError, Value};
 use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
-use crate::ground::error::{Fault, ReadError};
+use crate::erase::ledger::ERASURES;
 use crate::facts::record::FactRecord;
 use crate::facts::table::{ENTITIES, FACTS, LINKS, PINS, last_id};
-use crate::conversations::erased::ERASURES;
 use crate::files::part::Part;
+use crate::ground::error::{Fault, ReadError};
+use crate::ground::table::{REPLIES, SESSIONS, TURNS};
 use crate::store::Store;
 use crate::summaries::table::{SUMMARIES, TRACES};
-use crate::ground::table::{REPLIES, SESSIONS, TURNS};
 
 /// How much is in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,18 +4,17 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
 use redb::{ReadTransaction, ReadableDatabase as _};
 
+use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::limits::{MAX_BYTES, check_size};
 use crate::ground::summary_id::SummaryId;
+use crate::journal::apply::Outcome;
+use crate::journal::op::Op;
+use crate::store::Store;
+use crate::store::snapshot::Ticket;
+use crate::store::turns::unexpected;
 use crate::summaries::op::{Compaction, Draft};
 use crate::summaries::read;
 use crate::summaries::view::{NewSummary, StateKind, Summary};
-use crate::ground::error::{Fault, ReadError, WriteError};
-use crate::journal::apply::Outcome;
-use crate::journal::op::Op;
-use crate::store::snapshot::Ticket;
-use crate::ground::limits::MAX_BYTES;
-use crate::store::Store;
-use crate::ground::limits::check_size;
-use crate::store::turns::unexpected;
 
 /// Most bytes that a state can have.
 pub const MAX_STATE_BYTES: usize = 64 << 10;

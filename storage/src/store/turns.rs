@@ -4,16 +4,16 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
 use garret_core::token::Token;
 
+use crate::conversations::op::Reply;
+use crate::conversations::view::NewReply;
 use crate::ground::error::{Fault, WriteError};
+use crate::ground::limits::check_size;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
-use crate::conversations::op::Reply;
+use crate::store::Store;
 use crate::store::sessions::find;
 use crate::store::snapshot::Ticket;
-use crate::ground::limits::MAX_BYTES;
-use crate::store::Store;
 use crate::vectors::UnitKey;
-use crate::conversations::view::NewReply;
 
 impl Store {
     /// Takes the user's message into `session`, which comes into being with its first one. The
@@ -187,11 +187,4 @@ pub(crate) fn unexpected<T>(
         Ok(outcome) => Err(Fault::Engine(format!("an operation came to {outcome:?}"))),
         Err(refusal) => Ok(Err(refusal)),
     }
-}
-
-pub(crate) fn check_size(what: &'static str, bytes: usize) -> Result<(), WriteError> {
-    if bytes > MAX_BYTES {
-        return Err(WriteError::TooLarge { what, bytes, max: MAX_BYTES });
-    }
-    Ok(())
 }

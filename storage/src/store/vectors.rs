@@ -9,15 +9,15 @@ use garret_core::medium::{Medium, MediumError};
 use garret_core::vector::{Kernels, Scalar};
 use redb::ReadableDatabase as _;
 
+use crate::facts::table::FACTS;
+use crate::files::part::{Media, Part};
+use crate::ground::database::open_if_there as if_there;
+use crate::ground::error::ReadError;
+use crate::ground::table::{REPLIES, TURNS, turn_key};
+use crate::index::Fresh;
+use crate::store::Store;
 use crate::vectors::waiting::Waiting;
 use crate::vectors::{Rotation, Side, Spec, UnitKey, VectorError, VectorStore};
-use crate::ground::error::ReadError;
-use crate::ground::database::open as if_there;
-use crate::facts::table::FACTS;
-use crate::index::Fresh;
-use crate::files::part::{Media, Part};
-use crate::store::Store;
-use crate::ground::table::{REPLIES, TURNS, turn_key};
 
 /// The vectors of a store: none before there is an embedder, or something to erase.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::summaries::view::NewSummary;
 use crate::ground::stamp::Stamp;
+use crate::summaries::view::NewSummary;
 
 /// Summaries of one session, and the state that goes with them.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

@@ -3,15 +3,16 @@
 use garret_core::id::TurnSeq;
 use redb::ReadTransaction;
 
-use crate::summaries::record::{HeadRecord, SummaryRecord};
-use crate::summaries::table::{HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, state_key, summary_key};
-use crate::summaries::view::{StateKind, Summary};
-use crate::ground::error::{Fault, unless_damaged};
-use crate::ground::database::open;
-use crate::ground::error::damaged;
 use crate::conversations::record::turn_name;
 use crate::ground::codec::unseal;
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::{Fault, damaged, unless_damaged};
 use crate::ground::table::{TurnKey, seq_of, turn_key};
+use crate::summaries::record::{HeadRecord, SummaryRecord};
+use crate::summaries::table::{
+    HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, state_key, summary_key,
+};
+use crate::summaries::view::{StateKind, Summary};
 
 /// All summaries of a session that can be read, in the order of their turns, those of the turns
 /// themselves first. A damaged one is left out, with a warning.

@@ -2,12 +2,11 @@
 
 use rkyv::{Archive, Serialize};
 
+use crate::ground::codec::{SEAL, access};
+use crate::ground::error::{Fault, damaged};
+use crate::ground::stamp::confidence_of;
 use crate::ground::summary_id::SummaryId;
 use crate::summaries::view::{Summary, SummaryMethod};
-use crate::ground::error::Fault;
-use crate::ground::codec::{SEAL, access};
-use crate::ground::stamp::confidence_of;
-use crate::ground::error::damaged;
 
 /// A summary. A parent of 0 stands for none.
 #[derive(Archive, Clone, Debug, PartialEq, Serialize)]
@@ -150,7 +149,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::conversations::record::{SEAL, encode, seal};
+    use crate::ground::codec::{SEAL, encode, seal};
 
     fn sample() -> SummaryRecord {
         SummaryRecord {

@@ -1,8 +1,8 @@
 //! The bytes of both files, as `FORMAT.md` draws them.
 
+use crate::ground::codec;
 use crate::vectors::key::UnitKey;
 use crate::vectors::slots::Slot;
-use crate::conversations::record;
 
 /// Unit in which the parts of a file are aligned, in bytes.
 pub(crate) const PAGE: u64 = 4_096;
@@ -218,13 +218,13 @@ pub(crate) fn mix(x: u64) -> u64 {
 /// Puts the first 8 bytes of the SHA-256 of what is before them at the end.
 pub(crate) fn seal(bytes: &mut [u8]) {
     if let Some((body, check)) = bytes.split_last_chunk_mut::<8>() {
-        *check = record::seal(body);
+        *check = codec::seal(body);
     }
 }
 
 /// Whether [`seal`] wrote the end of these bytes.
 pub(crate) fn sealed(bytes: &[u8]) -> bool {
-    record::unseal(bytes).is_some()
+    codec::unseal(bytes).is_some()
 }
 
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {

@@ -13,7 +13,9 @@ use crate::vectors::load::{Coarse, Loaded, show};
 use crate::vectors::rotation::{Rotation, halve, widen};
 use crate::vectors::scan::{length_factor, read_whole, scaled};
 use crate::vectors::slots::{MAX_SLOTS, Slot, Slots};
-use crate::vectors::{Content, MAX_COARSE, Side, Spec, UnitKey, VectorError, VectorStore, next_version};
+use crate::vectors::{
+    Content, MAX_COARSE, Side, Spec, UnitKey, VectorError, VectorStore, next_version,
+};
 
 /// Vectors that a rotation is learned from: at least, and at most.
 pub const LEARN_FROM: std::ops::RangeInclusive<usize> = 2_000..=4_096;

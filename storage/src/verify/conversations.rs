@@ -6,15 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use redb::{ReadTransaction, ReadableTable as _};
 use sha2::{Digest as _, Sha256};
 
+use crate::conversations::erased::FORGOTTEN;
+use crate::conversations::record::{
+    ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name,
+};
+use crate::erase as forget;
+use crate::erase::ledger::{ERASURES, ErasureRecord};
+use crate::ground::codec::unseal;
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::Fault;
+use crate::ground::table::{
+    IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, counter, key, seq_of, session_of,
+    turn_key,
+};
 use crate::verify::readable;
 use crate::verify::report::{Advice, Report};
-use crate::ground::error::Fault;
-use crate::ground::database::open;
-use crate::erase as forget;
-use crate::conversations::erased::{ERASURES, ErasureRecord, FORGOTTEN};
-use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name};
-use crate::ground::codec::unseal;
-use crate::ground::table::{IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, counter, key, seq_of, session_of, turn_key};
 
 /// Every session's record, and the counters behind them.
 pub(crate) fn sessions(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {

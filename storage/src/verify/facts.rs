@@ -5,15 +5,18 @@ use std::collections::HashSet;
 use redb::Value;
 use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
-use crate::verify::readable;
-use crate::verify::report::{Advice, Report};
-use crate::ground::error::Fault;
 use crate::facts::Pin;
 use crate::facts::lane::{heir_key_of, lane_of_record, load, slot_key};
-use crate::ground::database::open as table;
 use crate::facts::record::{FactRecord, PINS, fact_name};
-use crate::facts::table::{ENTITIES, FACTS, HEIRS, IdKey, LaneKey, PINS as PINNED, SLOTS, SLOT_KEY, SOURCES, key, last_id, source_key};
+use crate::facts::table::{
+    ENTITIES, FACTS, HEIRS, IdKey, LaneKey, PINS as PINNED, SLOT_KEY, SLOTS, SOURCES, key, last_id,
+    source_key,
+};
+use crate::ground::database::open_if_there as table;
+use crate::ground::error::Fault;
 use crate::ground::table::META;
+use crate::verify::readable;
+use crate::verify::report::{Advice, Report};
 
 /// Whether a table has a key; one that isn't there has none.
 pub(crate) fn has<K: Key + 'static, V: Value + 'static>(

@@ -2,14 +2,14 @@
 
 use redb::ReadableDatabase as _;
 
-use crate::verify::report::{Advice, Report};
 use crate::files::backend::{Adapter, Link, Stage};
+use crate::ground::database::{builder, contain, discard};
 use crate::ground::error::Fault;
+use crate::ground::table::{META, key};
 use crate::journal::Unusable;
 use crate::journal::op::Op;
 use crate::store::open::{Open, is_new};
-use crate::ground::database::{builder, contain, discard};
-use crate::ground::table::{META, key};
+use crate::verify::report::{Advice, Report};
 
 /// Reads every page of what the medium holds by now, without what waits in the journal. Nothing is
 /// written: what a database wants to repair stays in memory and is dropped.

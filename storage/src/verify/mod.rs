@@ -14,11 +14,11 @@ mod summaries;
 use garret_core::medium::MediumError;
 use redb::ReadTransaction;
 
-use crate::ground::error::{Fault, PAGE, ReadError, unless_damaged};
-use crate::store::open::Open;
 use crate::ground::database::contain;
+use crate::ground::error::{Fault, PAGE, ReadError, unless_damaged};
 use crate::search::unit_name;
 use crate::store::Store;
+use crate::store::open::Open;
 use crate::vectors::VectorError;
 use crate::verify::report::Advice;
 

@@ -2,17 +2,20 @@
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
+use crate::facts::key::name_key;
+use crate::facts::lane::heir_key_of;
+use crate::facts::record::{EntityRecord, UsageRecord};
+use crate::facts::table::{
+    Direction, ENTITIES, FACTS, HEIRS, IdKey, LINKS, NAMES, PINS, SOURCES, USAGE, key, kind_byte,
+    last_id, link_key, link_near, link_parts, names_key,
+};
+use crate::facts::{EntityId, FactId, Node};
+use crate::ground::database::open_if_there as table;
+use crate::ground::error::Fault;
+use crate::ground::table::{seq_of, session_of};
 use crate::verify::facts::{counter, fact, has, wrong};
 use crate::verify::readable;
 use crate::verify::report::{Advice, Report};
-use crate::ground::error::Fault;
-use crate::facts::key::name_key;
-use crate::facts::lane::heir_key_of;
-use crate::ground::database::open as table;
-use crate::facts::record::{EntityRecord, UsageRecord};
-use crate::facts::table::{Direction, ENTITIES, FACTS, HEIRS, IdKey, LINKS, NAMES, PINS, SOURCES, USAGE, key, kind_byte, last_id, link_key, link_near, link_parts, names_key};
-use crate::facts::{EntityId, FactId, Node};
-use crate::ground::table::{seq_of, session_of};
 
 /// Successors, turns with facts, and how often facts were of use.
 pub(crate) fn of_facts(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {

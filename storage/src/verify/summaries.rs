@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
+use crate::conversations::erased::FORGOTTEN;
+use crate::conversations::record::turn_name;
+use crate::ground::codec::unseal;
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::Fault;
+use crate::ground::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
+use crate::summaries::record::{HeadRecord, SummaryRecord, summary_name};
+use crate::summaries::table::{HEADS, LEAVES, STATES, SUMMARIES, TRACES, leaf_value, state_parts};
+use crate::summaries::{StateKind, frontier};
 use crate::verify::conversations::turns_of_sessions;
 use crate::verify::facts::has;
 use crate::verify::readable;
 use crate::verify::report::{Advice, Report};
-use crate::ground::error::Fault;
-use crate::ground::database::open;
-use crate::conversations::erased::FORGOTTEN;
-use crate::conversations::record::turn_name;
-use crate::ground::codec::unseal;
-use crate::summaries::record::{HeadRecord, SummaryRecord, summary_name};
-use crate::summaries::table::{HEADS, LEAVES, STATES, SUMMARIES, TRACES, leaf_value, state_parts};
-use crate::summaries::{StateKind, frontier};
-use crate::ground::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
 
 type Forgotten = Option<ReadOnlyTable<&'static TurnKey, &'static [u8; 8]>>;
 

@@ -15,14 +15,15 @@ use redb::{
     TableDefinition, TableError, TableHandle as _, Value, WriteTransaction,
 };
 
-use crate::files::create::{Found, MAGIC, MARK, classify};
-use crate::ground::error::Fault;
+use crate::conversations::erased::FORGOTTEN;
+use crate::erase::ledger::ERASURES;
 use crate::facts::table as facts;
-use crate::conversations::erased::{ERASURES, FORGOTTEN};
-use crate::ground::position::Position;
+use crate::files::create::{Found, MAGIC, MARK, classify};
 use crate::ground::database::{builder, contain};
-use crate::summaries::table as summaries;
+use crate::ground::error::Fault;
+use crate::ground::position::Position;
 use crate::ground::table::{IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, key};
+use crate::summaries::table as summaries;
 
 /// The records as they were at one moment, and the last write among them.
 pub(crate) struct Snapshot<'a> {

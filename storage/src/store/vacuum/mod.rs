@@ -6,20 +6,19 @@
 use garret_core::medium::MediumError;
 use redb::ReadableDatabase as _;
 
+use crate::files::part::{Media, Part};
 use crate::ground::error::{Fault, ReadError, WriteError};
 use crate::store::open::Open;
-use crate::files::part::{Media, Part};
+use crate::store::vacuum::next::Whole;
 use crate::store::{Slot, Store};
 use crate::vectors::VectorStore;
-use crate::store::vacuum::next::Whole;
 
-mod copy;
-mod memory;
-mod next;
-mod side;
+pub(crate) mod copy;
+pub(crate) mod next;
+pub(crate) mod side;
 
-pub(crate) use crate::store::vacuum::copy::{Snapshot, Uncopied, rewrite};
 pub(crate) use crate::files::memory::Memory;
+pub(crate) use crate::store::vacuum::copy::{Snapshot, Uncopied, rewrite};
 pub(crate) use crate::store::vacuum::next::{Next, empty};
 
 /// What a rewrite made of the files of a namespace.

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use redb::{ReadTransaction, ReadableDatabase as _};
 
-use crate::store::vacuum::next::empty;
-use crate::ground::error::Fault;
-use crate::ground::database::open as if_there;
 use crate::facts::table::FACTS;
-use crate::store::open::Open;
 use crate::files::part::{Media, Part};
+use crate::ground::database::open_if_there as if_there;
+use crate::ground::error::Fault;
 use crate::ground::table::{REPLIES, TURNS, turn_key};
-use crate::vectors::{UnitKey, VectorError, VectorStore, erase_all_but};
+use crate::store::open::Open;
+use crate::store::vacuum::next::empty;
+use crate::store::vectors::erase_all_but;
+use crate::vectors::{UnitKey, VectorError, VectorStore};
 
 /// Erases the vectors of what isn't among the records, and empties the index, which is made anew.
 pub(crate) fn clear(
