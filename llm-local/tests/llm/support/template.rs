@@ -1,7 +1,5 @@
 //! Templates, special tokens and an independent rendering to compare with.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use garret_core::prompt::Role;
 use garret_core::token::Token;
 use garret_llm::template::{Segment, Turn};
