@@ -1,20 +1,15 @@
 //! The smallest program that embeds Garret: answers its arguments and remembers having done so.
 //!
-//! `GARRET_MODEL=model.gguf cargo run --release -p garret-examples -- What did I ask before?`
+//! `GARRET_MODEL=model.gguf cargo run --release -p garret-examples --bin garret-ask -- What did I ask?`
 
 use std::io::Write;
 
-use garret::config::{Config, Home, Sources, environment};
+use garret::config::{Config, Sources};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     garret::device::bound_heap();
     let message = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-    let config = Config::resolve(Sources {
-        environment: environment()?,
-        device: garret::device::profile(),
-        home: Home::from_environment(|name| std::env::var_os(name)),
-        ..Sources::default()
-    })?;
+    let config = Config::resolve(Sources::of_process()?)?;
     let mut agent = garret::open::agent(&config)?;
     let (_stop, stopped) = smol::channel::bounded(1);
     let session = "example".parse()?;

@@ -3,6 +3,7 @@
 
     python3 hygiene.py files      names at the top, ASCII text, length of source files
     python3 hygiene.py licences   every dependency's licence, as Cargo.lock resolves them
+    python3 hygiene.py manual     paths that the manual and the README name, rooms on the map
     python3 hygiene.py builds     one build of llama.cpp, whichever packages are selected
 
 Prints each fault on a line and exits with 1 if there was any.
@@ -19,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 TOP_LEVEL = {"Cargo.toml", "Cargo.lock", "engine", "llm-local", "storage", "hal", "examples",
              "bench", "tests", "README.md", "LICENSE", "CHANGELOG.md"}
 LONGEST = 800
+MANUAL = "engine/src/manual"
 # Test data may hold any bytes: other scripts, broken UTF-8, old database files.
 DATA = ["*/fixtures/*", "*/testdata/*", "*.rotation", "*/proptest-regressions/*"]
 # Tests may be long: a table of cases is easier to read in one piece.
@@ -64,6 +66,61 @@ def faults_of_file(name):
 def check_files():
     names = tracked()
     return [fault for name in names for fault in faults_of_file(name)], f"{len(names)} files"
+
+
+def without_fences(text):
+    """The lines of a page, numbered, without what stands in fenced blocks."""
+    fenced = False
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, line
+
+
+def faults_of_page(page):
+    """Paths in a page that lead nowhere: of the tree in code spans, beside the page in links."""
+    for number, line in without_fences((ROOT / page).read_text(encoding="ascii")):
+        for path in re.findall(r"`([\w./-]+)`", line):
+            if path.split("/")[0] in TOP_LEVEL and not (ROOT / path).exists():
+                yield f"{page}:{number}: there is no {path}"
+        for path in re.findall(r"(?:\]\(|^\[\w+\]: )([\w./-]+)", line):
+            if not (ROOT / page).parent.joinpath(path).exists():
+                yield f"{page}:{number}: there is no {path} beside it"
+
+
+def rooms_of_map(page):
+    """Rooms that the map lists, by crate: `# PATH: ...`, below it `- `NAME`, `NAME`: ...`."""
+    crate, rooms = None, {}
+    for _, line in without_fences((ROOT / page).read_text(encoding="ascii")):
+        heading = re.match(r"# ([\w/-]+): ", line)
+        if line.startswith("# "):
+            crate = heading and heading[1]
+        entry = re.match(r"- (?:[a-z]+: )?((?:`[\w.]+`(?:, )?)+)", line)
+        if crate:
+            rooms.setdefault(crate, set())
+        if crate and entry:
+            rooms[crate].update(re.findall(r"`([\w.]+)`", entry[1]))
+    return rooms
+
+
+def faults_of_map(page):
+    for crate, rooms in rooms_of_map(page).items():
+        if not (ROOT / crate / "src").is_dir():
+            yield f"{page}: there is no {crate}/src"
+            continue
+        there = {path.name for path in (ROOT / crate / "src").iterdir()}
+        for room in sorted(rooms - there):
+            yield f"{page}: {crate}/src has no {room}"
+        for room in sorted(there - rooms - {"lib.rs", "main.rs"}):
+            if not matches(f"{crate}/src/{room}", TESTS):
+                yield f"{page}: {crate}/src/{room} isn't on the map"
+
+
+def check_manual():
+    pages = ["README.md"] + [f"{MANUAL}/{path.name}" for path in (ROOT / MANUAL).glob("*.md")]
+    faults = [fault for page in sorted(pages) for fault in faults_of_page(page)]
+    return faults + list(faults_of_map(f"{MANUAL}/architecture.md")), f"{len(pages)} pages"
 
 
 def allowed(expression):
@@ -123,25 +180,38 @@ def check_licences():
 
 
 def units_of_llama(selection):
-    """What cargo would compile for llama.cpp and all below it: unit -> its sets of features."""
+    """Cargo's units, and which of them runs the build of llama.cpp, for one selection of packages."""
     # The graph of units is an unstable output; the variable opens it in a stable cargo.
     command = ["cargo", *selection, "--locked", "--unit-graph", "-Z", "unstable-options",
                "--manifest-path", str(ROOT / "Cargo.toml")]
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE,
                             env=os.environ | {"RUSTC_BOOTSTRAP": "1"})
     units = json.loads(answer.stdout)["units"]
-    todo = [number for number, unit in enumerate(units) if "llama-cpp-2@" in unit["pkg_id"]]
-    seen = set(todo)
-    while todo:
-        below = {dependency["index"] for dependency in units[todo.pop()]["dependencies"]} - seen
-        seen |= below
-        todo.extend(below)
-    features = {}
-    for number in seen:
-        unit = units[number]
-        key = (unit["pkg_id"].rsplit("#", 1)[-1], unit["mode"], unit["target"]["kind"][0])
-        features.setdefault(key, set()).add(tuple(unit["features"]))
-    return features
+    return units, [number for number, unit in enumerate(units)
+                   if "llama-cpp-sys-2@" in unit["pkg_id"] and unit["mode"] == "run-custom-build"]
+
+
+def first_difference(units, number, others, other, seen):
+    """What differs between two units of one crate or, before that, between what they stand on."""
+    if (number, other) in seen:
+        return None
+    seen.add((number, other))
+    mine, theirs = units[number], others[other]
+    below = {(one["extern_crate_name"], units[one["index"]]["pkg_id"]): one["index"]
+             for one in mine["dependencies"]}
+    for one in theirs["dependencies"]:
+        match = below.get((one["extern_crate_name"], others[one["index"]]["pkg_id"]))
+        if match is not None:
+            found = first_difference(units, match, others, one["index"], seen)
+            if found:
+                return found
+    if mine["features"] != theirs["features"]:
+        differ = sorted(set(mine["features"]) ^ set(theirs["features"]))
+        return f"{mine['pkg_id'].rsplit('#', 1)[-1]} differs by {', '.join(differ)}"
+    profiles = [dict(unit["profile"], name="") for unit in (mine, theirs)]
+    if profiles[0] != profiles[1]:
+        return f"{mine['pkg_id'].rsplit('#', 1)[-1]} has another profile"
+    return None
 
 
 def check_builds():
@@ -150,22 +220,23 @@ def check_builds():
     members = re.search(r"^members = \[(.*?)\]", manifest, re.M | re.S)[1]
     names = [re.search(r'^name = "(.*)"', (ROOT / path / "Cargo.toml").read_text(), re.M)[1]
              for path in re.findall(r'"([^"]+)"', members)]
-    whole = units_of_llama(["build", "--workspace", "--all-targets"])
+    whole, whole_builds = units_of_llama(["build", "--workspace", "--all-targets"])
     selections = [["build"], ["build", "--workspace"], ["test", "--workspace"]]
     selections += [[verb, "-p", name] for name in names for verb in ("build", "test")]
     faults = []
     for selection in selections:
-        for unit, features in units_of_llama(selection).items():
-            for one in features - whole.get(unit, set()):
-                close = min(whole.get(unit, {()}), key=lambda other: len(set(one) ^ set(other)))
-                faults.append(f"cargo {' '.join(selection)} compiles llama.cpp again, since {unit[0]} "
-                              f"differs by {sorted(set(one) ^ set(close))}: even it out in "
-                              "llm-local/Cargo.toml")
+        units, builds = units_of_llama(selection)
+        for build in builds:
+            differ = first_difference(units, build, whole, whole_builds[0], set())
+            if differ:
+                faults.append(f"cargo {' '.join(selection)} compiles llama.cpp again, since "
+                              f"{differ}: even it out in llm-local/Cargo.toml")
     return faults, f"{len(selections)} selections"
 
 
 def main():
-    checks = {"files": check_files, "licences": check_licences, "builds": check_builds}
+    checks = {"files": check_files, "licences": check_licences, "builds": check_builds,
+              "manual": check_manual}
     if len(sys.argv) != 2 or sys.argv[1] not in checks:
         sys.exit(f"usage: hygiene.py {'|'.join(checks)}")
     faults, looked_at = checks[sys.argv[1]]()

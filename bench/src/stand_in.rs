@@ -1,6 +1,7 @@
 //! A stand-in for an embedder: vectors from the words alone, so fast that no time goes into it.
 
-use garret::embed::{Embed, EmbedFailure};
+use garret::embed::Embed;
+use garret_core::model::PoolingError;
 use garret_hal::kernels;
 use garret_storage::Store;
 
@@ -44,14 +45,13 @@ impl Embed for StandIn {
         DIMS
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
-        let unit = |text: &&str| {
-            let mut vector = embed(text);
+    fn embed_into(&self, texts: &[&str], vectors: &mut [f32]) -> Result<(), PoolingError> {
+        for (text, unit) in texts.iter().zip(vectors.chunks_mut(DIMS)) {
+            let vector = embed(text);
             let length = vector.iter().map(|x| x * x).sum::<f32>().sqrt();
-            vector.iter_mut().for_each(|x| *x /= length);
-            vector
-        };
-        Ok(texts.iter().map(unit).collect())
+            unit.iter_mut().zip(vector).for_each(|(unit, x)| *unit = x / length);
+        }
+        Ok(())
     }
 }
 

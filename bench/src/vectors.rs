@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use garret_llm::{Backend, Embedder, EmbedderOptions};
+use garret_llm::{Backend, Embedder, PoolingOptions};
 
 /// The vectors of many texts.
 pub(crate) struct Vectors {
@@ -29,7 +29,7 @@ impl Vectors {
         let embedder = Embedder::load(
             Backend::start()?,
             path,
-            EmbedderOptions { threads: 2, ..EmbedderOptions::default() },
+            PoolingOptions { threads: 2, ..PoolingOptions::default() },
         )?;
         let model = format!("{} {}", fs::metadata(path)?.len(), path.display());
         let mut vectors = Self { model, known: HashMap::new() };

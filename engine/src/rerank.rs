@@ -1,4 +1,5 @@
-//! The reranker's port: how well the first hits of a search answer, each read together with the query.
+//! The first hits of a search in the order that a reranker and the search give them together. The port
+//! itself is core's [`Rerank`].
 //!
 //! A search ranks by features that are cheap to know of every message. A cross-encoder reads the
 //! query and a text as one, which is dear, so it is asked of the first hits alone ([`TOP`]). Its order
@@ -22,38 +23,9 @@
 //! that a hit shows, without what was said before it; of a query that is longer than it takes, the
 //! beginning and the end.
 
-use std::fmt;
-
-use garret_llm::{RerankError, Reranker};
+pub use garret_core::rerank::Rerank;
 use garret_storage::search::{FACTS, Found, Hit, INFERRED, Kind, Search};
 use garret_storage::{FactKind, ReadError, Store};
-
-/// Says how well texts answer a query.
-pub trait Rerank: Send + Sync + fmt::Debug {
-    /// One finite number for each of `texts`, in order, the greater the better; comparable for one
-    /// query. Blocks until they are there.
-    ///
-    /// # Errors
-    /// When the model fails.
-    fn scores(&self, query: &str, texts: &[&str]) -> Result<Vec<f32>, RerankFailure>;
-}
-
-/// Why texts weren't ranked, in the reranker's words.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct RerankFailure(#[from] Box<dyn std::error::Error + Send + Sync>);
-
-impl From<RerankError> for RerankFailure {
-    fn from(error: RerankError) -> Self {
-        Self(Box::new(error))
-    }
-}
-
-impl Rerank for Reranker {
-    fn scores(&self, query: &str, texts: &[&str]) -> Result<Vec<f32>, RerankFailure> {
-        Ok(Self::scores(self, query, texts)?)
-    }
-}
 
 /// How a search is reranked.
 #[derive(Clone, Copy)]
@@ -134,21 +106,18 @@ pub fn rerank(hits: &mut [Hit], query: &str, reranking: Reranking<'_>) {
 
 /// What the reranker says of the hits; `None` when it fails or isn't to go on.
 fn scores(hits: &[Hit], query: &str, reranking: Reranking<'_>) -> Option<Vec<f32>> {
-    let mut scores = Vec::with_capacity(hits.len());
-    for some in hits.chunks(BATCH) {
+    let mut scores = vec![0.0; hits.len()];
+    for (some, scores) in hits.chunks(BATCH).zip(scores.chunks_mut(BATCH)) {
         if !(reranking.go_on)() {
             return None;
         }
         let texts: Vec<_> = some.iter().map(|hit| hit.text.as_str()).collect();
-        match reranking.by.scores(query, &texts) {
-            Ok(some) => scores.extend(some),
-            Err(error) => {
-                tracing::warn!(%error, "the hits stay in the order of the search");
-                return None;
-            }
+        if let Err(error) = reranking.by.score_into(query, &texts, scores) {
+            tracing::warn!(%error, "the hits stay in the order of the search");
+            return None;
         }
     }
-    (scores.len() == hits.len() && scores.iter().all(|score| score.is_finite())).then_some(scores)
+    scores.iter().all(|score| score.is_finite()).then_some(scores)
 }
 
 /// The order of hits that have these numbers, the first hit of the search first: the place of each in

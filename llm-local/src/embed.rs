@@ -3,31 +3,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use garret_core::embed::Embed;
+use garret_core::model::PoolingError;
 use llama_cpp_2::context::params::LlamaPoolingType;
 use llama_cpp_2::token::LlamaToken;
 
 use crate::backend::Backend;
-use crate::error::{EmbedError, LoadError};
-use crate::model::{Model, ModelOptions};
-use crate::pooled::{Frame, PoolError, Pooled, PooledOptions, tokens};
-
-/// How an embedder is loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EmbedderOptions {
-    /// Threads that compute.
-    pub threads: u32,
-    /// Most tokens of one part of a text, special ones included; what the model was trained for
-    /// is the limit if that is less. A decode needs memory for one part.
-    pub max_tokens: u32,
-    /// How the file is loaded.
-    pub model: ModelOptions,
-}
-
-impl Default for EmbedderOptions {
-    fn default() -> Self {
-        Self { threads: 4, max_tokens: 512, model: ModelOptions::default() }
-    }
-}
+use crate::error::LoadError;
+use crate::model::Model;
+use crate::pooled::{ContextParams, Frame, Pooled, PoolingOptions, tokens};
 
 /// A model that turns texts into vectors. Cloning makes another handle to the same one.
 ///
@@ -38,10 +22,10 @@ impl Default for EmbedderOptions {
 /// nothing.
 ///
 /// ```no_run
-/// use garret_llm::{Backend, Embedder, EmbedderOptions};
+/// use garret_llm::{Backend, Embedder, PoolingOptions};
 ///
 /// let path = std::path::Path::new("embedder.gguf");
-/// let embedder = Embedder::load(Backend::start()?, path, EmbedderOptions::default())?;
+/// let embedder = Embedder::load(Backend::start()?, path, PoolingOptions::default())?;
 /// let vectors = embedder.embed(&["a lamp in the attic", "the light upstairs"])?;
 /// let cosine: f32 = vectors[0].iter().zip(&vectors[1]).map(|(a, b)| a * b).sum();
 /// # assert!(cosine > 0.0);
@@ -54,6 +38,7 @@ impl Default for EmbedderOptions {
 #[derive(Clone, Debug)]
 pub struct Embedder {
     inner: Arc<Inner>,
+    fingerprint: [u8; 32],
 }
 
 #[derive(Debug)]
@@ -71,11 +56,11 @@ impl Embedder {
     pub fn load(
         backend: Arc<Backend>,
         path: &Path,
-        options: EmbedderOptions,
+        options: PoolingOptions,
     ) -> Result<Self, LoadError> {
         let model = Model::load(backend, path, options.model)?;
         let frame = Frame::of(&model);
-        let options = PooledOptions {
+        let options = ContextParams {
             name: "garret-embedder",
             threads: options.threads,
             max_tokens: options.max_tokens,
@@ -83,7 +68,14 @@ impl Embedder {
             pooling: pooling(&model)?,
         };
         let pooled = Pooled::new(model, options)?;
-        Ok(Self { inner: Arc::new(Inner { pooled, frame }) })
+        Ok(Self { inner: Arc::new(Inner { pooled, frame }), fingerprint: [0; 32] })
+    }
+
+    /// Gives this handle the SHA-256 of the model file, which it passes on as
+    /// [`Embed::fingerprint`]. Without one the fingerprint is all zeros.
+    #[must_use]
+    pub fn with_fingerprint(self, fingerprint: [u8; 32]) -> Self {
+        Self { fingerprint, ..self }
     }
 
     /// The vectors of `texts`, in order, each of [`Embedder::dimensions`] numbers and length 1,
@@ -91,7 +83,7 @@ impl Embedder {
     ///
     /// # Errors
     /// When llama.cpp fails or the weights give no numbers; never because of a text.
-    pub fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+    pub fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, PoolingError> {
         let mut parts = Vec::new();
         let mut weights = Vec::with_capacity(texts.len());
         for text in texts {
@@ -121,7 +113,7 @@ impl Embedder {
         &self,
         weights: &[f32],
         vectors: &mut impl Iterator<Item = Vec<f32>>,
-    ) -> Result<Vec<f32>, EmbedError> {
+    ) -> Result<Vec<f32>, PoolingError> {
         let mut sum = vec![0.0; self.dimensions()];
         for (weight, vector) in weights.iter().zip(vectors) {
             sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum += weight * value);
@@ -131,10 +123,26 @@ impl Embedder {
         }
         let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt();
         if !length.is_finite() || length == 0.0 {
-            return Err(EmbedError::NotFinite);
+            return Err(PoolingError::NotFinite);
         }
         sum.iter_mut().for_each(|value| *value /= length);
         Ok(sum)
+    }
+}
+
+impl Embed for Embedder {
+    fn fingerprint(&self) -> [u8; 32] {
+        self.fingerprint
+    }
+
+    fn dimensions(&self) -> usize {
+        Self::dimensions(self)
+    }
+
+    fn embed_into(&self, texts: &[&str], vectors: &mut [f32]) -> Result<(), PoolingError> {
+        PoolingError::check_length(texts.len() * Self::dimensions(self), vectors.len())?;
+        vectors.copy_from_slice(&self.embed(texts)?.concat());
+        Ok(())
     }
 }
 
@@ -167,16 +175,5 @@ fn pooling(model: &Model) -> Result<LlamaPoolingType, LoadError> {
             Err(LoadError::NotAnEmbedder { reason: "it ranks texts".into() })
         }
         _ => Ok(LlamaPoolingType::Mean),
-    }
-}
-
-impl From<PoolError> for EmbedError {
-    fn from(error: PoolError) -> Self {
-        match error {
-            PoolError::NotFinite => Self::NotFinite,
-            PoolError::Decode(code) => Self::Decode(code),
-            PoolError::Panicked => Self::Panicked,
-            PoolError::Stopped => Self::Stopped,
-        }
     }
 }

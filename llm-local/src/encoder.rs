@@ -220,8 +220,8 @@ impl<V: Vocabulary> PromptEncoder for Encoder<V> {
         Ok(())
     }
 
-    fn tell_of(&mut self, tools: &[ToolSpec<'_>]) -> bool {
-        self.template.tell_of(tools)
+    fn set_tools(&mut self, tools: &[ToolSpec<'_>]) -> bool {
+        self.template.set_tools(tools)
     }
 
     /// Exact below 4 KiB. Above, the text is counted in pieces of at most 4 KiB, cut at white space
@@ -245,8 +245,8 @@ impl<V: Vocabulary> PromptEncoder for Encoder<V> {
         Ok(count)
     }
 
-    fn spell(&self, token: Token, out: &mut dyn FnMut(&[u8])) {
-        out(&self.vocab.spelling(token));
+    fn detokenize(&self, token: Token, out: &mut dyn FnMut(&[u8])) {
+        out(&self.vocab.detokenize(token));
     }
 }
 

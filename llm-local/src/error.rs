@@ -147,39 +147,3 @@ pub enum ChatError {
     #[error("the model has stopped: load it again")]
     Stopped,
 }
-
-/// Why texts got no vectors.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum EmbedError {
-    /// A NaN or an infinity, or nothing at all, came out.
-    #[error("the embedder's weights give no numbers: check the file")]
-    NotFinite,
-    /// llama.cpp couldn't decode.
-    #[error("the embedder failed to decode (code {0}): try again with fewer texts")]
-    Decode(i32),
-    /// A bug was contained.
-    #[error("the embedder's thread panicked in this request: try again")]
-    Panicked,
-    /// The owner thread is gone.
-    #[error("the embedder has stopped: load it again")]
-    Stopped,
-}
-
-/// Why texts weren't ranked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RerankError {
-    /// A NaN or an infinity, or nothing at all, came out.
-    #[error("the reranker's weights give no numbers: check the file")]
-    NotFinite,
-    /// llama.cpp couldn't decode.
-    #[error("the reranker failed to decode (code {0}): try again with fewer texts")]
-    Decode(i32),
-    /// A bug was contained.
-    #[error("the reranker's thread panicked in this request: try again")]
-    Panicked,
-    /// The owner thread is gone.
-    #[error("the reranker has stopped: load it again")]
-    Stopped,
-}

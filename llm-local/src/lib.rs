@@ -64,7 +64,8 @@ mod worker;
 
 pub use backend::Backend;
 pub use chat::{ChatOptions, LlamaChat, LlamaReply, MAX_EVENTS, MAX_REQUESTS};
-pub use embed::{Embedder, EmbedderOptions};
-pub use error::{ChatError, EmbedError, LoadError, RerankError};
+pub use embed::Embedder;
+pub use error::{ChatError, LoadError};
 pub use model::{Model, ModelOptions, SlidingWindow};
-pub use rerank::{Reranker, RerankerOptions};
+pub use pooled::PoolingOptions;
+pub use rerank::Reranker;

@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use garret_core::model::PoolingError;
 use llama_cpp_2::DecodeError;
 use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{LlamaContextParams, LlamaPoolingType};
@@ -17,7 +18,7 @@ use llama_cpp_2::vocab::LlamaVocab;
 use smol::channel::{Receiver, Sender, bounded};
 
 use crate::error::LoadError;
-use crate::model::Model;
+use crate::model::{Model, ModelOptions};
 
 /// Most texts of one decode. More don't make it faster.
 const MAX_TEXTS: usize = 16;
@@ -34,9 +35,30 @@ pub(crate) struct Pooled {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What a context is made with.
+/// Options for loading a model that pools: an [`Embedder`](crate::Embedder) or a
+/// [`Reranker`](crate::Reranker).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolingOptions {
+    /// Threads that compute.
+    pub threads: u32,
+    /// Most tokens that are read as one, special ones included: of a part of a text, or of a query
+    /// and a text together. What the model was trained for is the limit if that is less. A decode
+    /// needs memory for so many.
+    pub max_tokens: u32,
+    /// Options for reading the file.
+    pub model: ModelOptions,
+}
+
+impl Default for PoolingOptions {
+    /// 512 tokens, on the four cores of a small machine.
+    fn default() -> Self {
+        Self { threads: 4, max_tokens: 512, model: ModelOptions::default() }
+    }
+}
+
+/// Parameters of the context that pools.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PooledOptions {
+pub(crate) struct ContextParams {
     /// For the thread and for what is logged of it.
     pub(crate) name: &'static str,
     pub(crate) threads: u32,
@@ -47,17 +69,6 @@ pub(crate) struct PooledOptions {
     pub(crate) pooling: LlamaPoolingType,
 }
 
-/// Why there is no answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PoolError {
-    /// A NaN or an infinity, or nothing at all, came out.
-    NotFinite,
-    /// llama.cpp's code.
-    Decode(i32),
-    Panicked,
-    Stopped,
-}
-
 /// Runs, each of 1 to window tokens, and where what came of them goes, in order.
 #[derive(Debug)]
 struct Request {
@@ -65,11 +76,11 @@ struct Request {
     answer: Sender<Answer>,
 }
 
-type Answer = Result<Vec<Vec<f32>>, PoolError>;
+type Answer = Result<Vec<Vec<f32>>, PoolingError>;
 
 impl Pooled {
     /// Makes the context.
-    pub(crate) fn new(model: Arc<Model>, options: PooledOptions) -> Result<Self, LoadError> {
+    pub(crate) fn new(model: Arc<Model>, options: ContextParams) -> Result<Self, LoadError> {
         if options.threads == 0 {
             let (option, value) = ("threads", "0".to_owned());
             return Err(LoadError::BadOption { option, value, expected: "at least 1".into() });
@@ -81,7 +92,7 @@ impl Pooled {
             return Err(LoadError::BadOption { option, value, expected });
         }
         let (requests, waiting) = bounded(MAX_WAITING);
-        let options = PooledOptions { max_tokens: window, ..options };
+        let options = ContextParams { max_tokens: window, ..options };
         let thread = Mutex::new(Some(spawn(Arc::clone(&model), options, waiting)?));
         Ok(Self { model, window: window as usize, requests, thread })
     }
@@ -102,8 +113,8 @@ impl Pooled {
         }
         let (answer, answered) = bounded(1);
         let request = Request { runs, answer };
-        self.requests.send_blocking(request).map_err(|_| PoolError::Stopped)?;
-        answered.recv_blocking().unwrap_or(Err(PoolError::Stopped))
+        self.requests.send_blocking(request).map_err(|_| PoolingError::Stopped)?;
+        answered.recv_blocking().unwrap_or(Err(PoolingError::Stopped))
     }
 }
 
@@ -176,7 +187,7 @@ fn pieces(text: &str, longest: usize) -> impl Iterator<Item = &str> {
 
 fn spawn(
     model: Arc<Model>,
-    options: PooledOptions,
+    options: ContextParams,
     requests: Receiver<Request>,
 ) -> Result<JoinHandle<()>, LoadError> {
     let window = options.max_tokens;
@@ -196,7 +207,7 @@ fn spawn(
         let mut worker = Worker { context, batch, capacity };
         while let Ok(Request { runs, answer }) = requests.recv_blocking() {
             let all = catch_unwind(AssertUnwindSafe(|| worker.all(&runs)));
-            let _ = answer.try_send(all.unwrap_or(Err(PoolError::Panicked)));
+            let _ = answer.try_send(all.unwrap_or(Err(PoolingError::Panicked)));
         }
     })?;
     match made.recv_blocking() {
@@ -212,7 +223,7 @@ fn spawn(
 /// Bytes.
 const STACK: usize = 8 << 20;
 
-fn context(model: &Model, options: PooledOptions) -> Result<LlamaContext<'_>, LoadError> {
+fn context(model: &Model, options: ContextParams) -> Result<LlamaContext<'_>, LoadError> {
     let (window, threads) = (options.max_tokens, options.threads);
     let threads = i32::try_from(threads).unwrap_or(i32::MAX);
     let params = LlamaContextParams::default()
@@ -265,21 +276,21 @@ impl Worker<'_> {
         &mut self,
         runs: &[Vec<LlamaToken>],
         all: &mut Vec<Vec<f32>>,
-    ) -> Result<(), PoolError> {
+    ) -> Result<(), PoolingError> {
         self.context.clear_kv_cache();
         self.batch.clear();
         for (sequence, run) in (0..).zip(runs) {
             for (position, token) in (0..).zip(run) {
                 let added = self.batch.add(*token, position, &[sequence], true);
-                added.map_err(|_| PoolError::Decode(TOO_LONG))?;
+                added.map_err(|_| PoolingError::Decode(TOO_LONG))?;
             }
         }
         self.context.decode(&mut self.batch).map_err(code)?;
         for (sequence, _) in (0..).zip(runs) {
             let pooled = self.context.embeddings_seq_ith(sequence);
-            let pooled = pooled.map_err(|_| PoolError::NotFinite)?;
+            let pooled = pooled.map_err(|_| PoolingError::NotFinite)?;
             if pooled.is_empty() || !pooled.iter().all(|value| value.is_finite()) {
-                return Err(PoolError::NotFinite);
+                return Err(PoolingError::NotFinite);
             }
             all.push(pooled.to_vec());
         }
@@ -287,8 +298,8 @@ impl Worker<'_> {
     }
 }
 
-fn code(error: DecodeError) -> PoolError {
-    PoolError::Decode(match error {
+fn code(error: DecodeError) -> PoolingError {
+    PoolingError::Decode(match error {
         DecodeError::NoKvCacheSlot => 1,
         DecodeError::NTokensZero => -1,
         DecodeError::Unknown(code) => code,

@@ -3,32 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use garret_core::model::PoolingError;
+use garret_core::rerank::Rerank;
 use llama_cpp_2::context::params::LlamaPoolingType;
 use llama_cpp_2::token::LlamaToken;
 
 use crate::backend::Backend;
 use crate::check::{CheckError, check_reranker};
-use crate::error::{LoadError, RerankError};
-use crate::model::{Model, ModelOptions};
-use crate::pooled::{Frame, PoolError, Pooled, PooledOptions, tokens};
-
-/// How a reranker is loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RerankerOptions {
-    /// Threads that compute.
-    pub threads: u32,
-    /// Most tokens of a query and a text together, special ones included; what the model was
-    /// trained for is the limit if that is less. A decode needs memory for one such pair.
-    pub max_tokens: u32,
-    /// How the file is loaded.
-    pub model: ModelOptions,
-}
-
-impl Default for RerankerOptions {
-    fn default() -> Self {
-        Self { threads: 4, max_tokens: 512, model: ModelOptions::default() }
-    }
-}
+use crate::error::LoadError;
+use crate::model::Model;
+use crate::pooled::{ContextParams, Frame, Pooled, PoolingOptions, tokens};
 
 /// A cross-encoder: a model that reads a query and a text as one, and says with one number how well
 /// the text answers. Cloning makes another handle to the same one.
@@ -44,10 +28,10 @@ impl Default for RerankerOptions {
 /// too long the beginning and the end are read, and the better answer counts.
 ///
 /// ```no_run
-/// use garret_llm::{Backend, Reranker, RerankerOptions};
+/// use garret_llm::{Backend, Reranker, PoolingOptions};
 ///
 /// let path = std::path::Path::new("reranker.gguf");
-/// let reranker = Reranker::load(Backend::start()?, path, RerankerOptions::default())?;
+/// let reranker = Reranker::load(Backend::start()?, path, PoolingOptions::default())?;
 /// let scores = reranker.scores("Where is the lamp?", &["In the attic.", "It rained."])?;
 /// assert_eq!(scores.len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -79,7 +63,7 @@ impl Reranker {
     pub fn load(
         backend: Arc<Backend>,
         path: &Path,
-        options: RerankerOptions,
+        options: PoolingOptions,
     ) -> Result<Self, LoadError> {
         check_reranker(path)?;
         let model = Model::load(backend, path, options.model)?;
@@ -90,7 +74,7 @@ impl Reranker {
             return Err(CheckError::NotAReranker { path: path.into(), reason }.into());
         }
         let special = u32::try_from(frame.len() + between.len()).unwrap_or(u32::MAX);
-        let options = PooledOptions {
+        let options = ContextParams {
             name: "garret-reranker",
             threads: options.threads,
             max_tokens: options.max_tokens,
@@ -105,12 +89,12 @@ impl Reranker {
     ///
     /// # Errors
     /// When llama.cpp fails, or the weights give no numbers.
-    pub fn scores(&self, query: &str, texts: &[&str]) -> Result<Vec<f32>, RerankError> {
+    pub fn scores(&self, query: &str, texts: &[&str]) -> Result<Vec<f32>, PoolingError> {
         let (runs, texts_of_runs) = self.inner.runs(query, texts);
         let answers = self.inner.pooled.ask(runs)?;
         let mut best = vec![f32::NEG_INFINITY; texts.len()];
         for (text, answer) in texts_of_runs.into_iter().zip(&answers) {
-            let score = answer.first().copied().ok_or(RerankError::NotFinite)?;
+            let score = answer.first().copied().ok_or(PoolingError::NotFinite)?;
             best[text] = best[text].max(score);
         }
         Ok(best)
@@ -127,6 +111,19 @@ impl Reranker {
     /// The model behind it.
     pub fn model(&self) -> &Arc<Model> {
         self.inner.pooled.model()
+    }
+}
+
+impl Rerank for Reranker {
+    fn score_into(
+        &self,
+        query: &str,
+        texts: &[&str],
+        scores: &mut [f32],
+    ) -> Result<(), PoolingError> {
+        PoolingError::check_length(texts.len(), scores.len())?;
+        scores.copy_from_slice(&self.scores(query, texts)?);
+        Ok(())
     }
 }
 
@@ -193,17 +190,6 @@ const NO_TOKEN: LlamaToken = LlamaToken(-1);
 const LEAST_OF_TEXT: usize = 8;
 /// Bytes of the longest word that a token may stand for.
 const BYTES_OF_TOKEN: usize = 256;
-
-impl From<PoolError> for RerankError {
-    fn from(error: PoolError) -> Self {
-        match error {
-            PoolError::NotFinite => Self::NotFinite,
-            PoolError::Decode(code) => Self::Decode(code),
-            PoolError::Panicked => Self::Panicked,
-            PoolError::Stopped => Self::Stopped,
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -35,7 +35,7 @@ pub trait Vocabulary {
 
     /// The bytes that `token` stands for, perhaps part of a character, a special one as templates
     /// spell it; empty for an id that there isn't.
-    fn spelling(&self, token: Token) -> Vec<u8>;
+    fn detokenize(&self, token: Token) -> Vec<u8>;
 }
 
 /// A text is longer than the tokenizer takes.
@@ -192,8 +192,8 @@ impl Vocabulary for Model {
         self.llama().splits_by()
     }
 
-    fn spelling(&self, token: Token) -> Vec<u8> {
-        self.llama().spelling(token)
+    fn detokenize(&self, token: Token) -> Vec<u8> {
+        self.llama().detokenize(token)
     }
 }
 
@@ -248,7 +248,7 @@ impl Vocabulary for LlamaModel {
         splits.then(|| self.meta_val_str("tokenizer.ggml.pre").ok()).flatten()
     }
 
-    fn spelling(&self, token: Token) -> Vec<u8> {
+    fn detokenize(&self, token: Token) -> Vec<u8> {
         if !(0..self.n_vocab()).contains(&token.0) {
             return Vec::new();
         }

@@ -6,11 +6,12 @@ mod runtime_support;
 use std::fs;
 use std::path::Path;
 
-use garret_llm::{Backend, EmbedError, Embedder, EmbedderOptions, LoadError};
+use garret_core::model::PoolingError;
+use garret_llm::{Backend, Embedder, LoadError, PoolingOptions};
 use runtime_support::*;
 
 fn load(path: &Path) -> Result<Embedder, LoadError> {
-    let options = EmbedderOptions { threads: 1, ..EmbedderOptions::default() };
+    let options = PoolingOptions { threads: 1, ..PoolingOptions::default() };
     Embedder::load(Backend::start().unwrap(), path, options)
 }
 
@@ -97,7 +98,7 @@ fn a_text_without_tokens_is_similar_to_nothing() {
 #[test]
 fn the_edge_of_a_part_is_smooth() {
     let Some(path) = find(EMBEDDER) else { return };
-    let options = EmbedderOptions { threads: 1, max_tokens: 48, ..EmbedderOptions::default() };
+    let options = PoolingOptions { threads: 1, max_tokens: 48, ..PoolingOptions::default() };
     let embedder = Embedder::load(Backend::start().unwrap(), &path, options).unwrap();
     let text = |words| "river ".repeat(words);
     let most = embedder.max_tokens();
@@ -137,7 +138,7 @@ fn files_that_are_no_embedders_are_refused() {
     fs::write(&cut, &bytes[..bytes.len() * 2 / 3]).unwrap();
     assert!(matches!(load(&cut).unwrap_err(), LoadError::Unreadable { .. }));
     for (threads, max_tokens) in [(0, 512), (1, 0), (1, 2)] {
-        let options = EmbedderOptions { threads, max_tokens, ..EmbedderOptions::default() };
+        let options = PoolingOptions { threads, max_tokens, ..PoolingOptions::default() };
         let error = Embedder::load(Backend::start().unwrap(), &path, options).unwrap_err();
         assert!(matches!(error, LoadError::BadOption { .. }), "{error}");
     }
@@ -155,6 +156,6 @@ fn weights_that_are_no_numbers_are_an_error() {
     fs::write(&spoilt, &bytes).unwrap();
     let embedder = load(&spoilt).unwrap();
     for _ in 0..2 {
-        assert_eq!(embedder.embed(&["a lamp"]), Err(EmbedError::NotFinite));
+        assert_eq!(embedder.embed(&["a lamp"]), Err(PoolingError::NotFinite));
     }
 }

@@ -65,7 +65,7 @@ impl Vocabulary for Bytes {
         Ok(())
     }
 
-    fn spelling(&self, token: Token) -> Vec<u8> {
+    fn detokenize(&self, token: Token) -> Vec<u8> {
         u8::try_from(token.0).into_iter().collect()
     }
 }

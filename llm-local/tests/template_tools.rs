@@ -48,7 +48,7 @@ fn only_the_known_form_is_used() {
         let mut template = compile(family.name);
         let plain = template.render(&[turn(System, "s"), turn(User, "u")], true).unwrap();
         let plain = joined(&plain);
-        assert_eq!(template.tell_of(&TOOLS), family.name == "qwen2.5", "{}", family.name);
+        assert_eq!(template.set_tools(&TOOLS), family.name == "qwen2.5", "{}", family.name);
         let told = template.render(&[turn(System, "s"), turn(User, "u")], true).unwrap();
         assert_eq!(joined(&told) != plain, family.name == "qwen2.5", "{}", family.name);
     }
@@ -62,7 +62,7 @@ fn calls_that_cannot_be_read_are_not_asked_for() {
     specials.tokens.push(special(399, "<tool_call>", SpecialKind::Control));
     specials.tokens.retain(|token| token.id != Token(302));
     let mut template = ChatTemplate::compile(family.source, &specials).unwrap();
-    assert!(!template.tell_of(&TOOLS));
+    assert!(!template.set_tools(&TOOLS));
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn tools_stand_in_the_system_message_and_go_again() {
     let mut template = compile("qwen2.5");
     let turns = [turn(System, "Be brief."), turn(User, "Hi."), turn(Assistant, "Yes?")];
     let before = joined(&template.render(&turns, false).unwrap());
-    assert!(template.tell_of(&TOOLS));
+    assert!(template.set_tools(&TOOLS));
     let told = joined(&template.render(&turns, false).unwrap());
     let (system, rest) = told.split_once("<|im_end|>\n").unwrap();
     assert!(system.starts_with("<|im_start|>system\nBe brief.\n\n# Tools\n"), "{system}");
@@ -78,7 +78,7 @@ fn tools_stand_in_the_system_message_and_go_again() {
     assert_eq!(rest, before.split_once("<|im_end|>\n").unwrap().1, "nothing else changed");
     let alone = joined(&template.render(&turns[1..], false).unwrap());
     assert!(!alone.contains("lookup"), "there is no system message for them: {alone}");
-    assert!(template.tell_of(&[]));
+    assert!(template.set_tools(&[]));
     assert_eq!(joined(&template.render(&turns, false).unwrap()), before);
 }
 
@@ -86,7 +86,7 @@ fn tools_stand_in_the_system_message_and_go_again() {
 #[test]
 fn a_system_message_ends_behind_its_tools() {
     let mut template = compile("qwen2.5");
-    assert!(template.tell_of(&TOOLS));
+    assert!(template.set_tools(&TOOLS));
     let layout = template.layout(&[turn(System, "s"), turn(User, "u")], true).unwrap();
     let text = |items: &[Item]| -> String {
         items
@@ -105,7 +105,7 @@ fn a_system_message_ends_behind_its_tools() {
 #[test]
 fn an_answer_follows_what_was_called() {
     let mut template = compile("qwen2.5");
-    assert!(template.tell_of(&TOOLS));
+    assert!(template.set_tools(&TOOLS));
     let called = [turn(User, "Hi."), turn(Assistant, "<tool_call>x</tool_call>")];
     let before = joined(&template.render(&called, false).unwrap());
     let answered = [&called[..], &[turn(Tool, "<tool_response>y")]].concat();

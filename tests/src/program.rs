@@ -10,23 +10,36 @@ use tempfile::TempDir;
 use crate::models::{STARTER, find};
 use crate::wire::{Answer, Said, objects};
 
-/// The binary `garret` that was built beside this test.
+/// Returns the path of the binary `garret` that was built beside this test.
 ///
 /// # Panics
-/// When it isn't there: `cargo build -p garret` makes it.
+/// When it isn't there.
 pub fn binary() -> PathBuf {
+    built("garret")
+}
+
+/// Returns the path of a program of this workspace that was built beside this test.
+///
+/// # Panics
+/// When it isn't there: `cargo build --workspace --all-targets` makes it.
+pub fn built(name: &str) -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its own path");
     let folder = test.parent().and_then(Path::parent).expect("tests lie in target/PROFILE/deps");
-    let binary = folder.join("garret");
-    assert!(binary.exists(), "{} is missing: cargo build -p garret", binary.display());
+    let binary = folder.join(name);
+    let remedy = "cargo build --workspace --all-targets";
+    assert!(binary.exists(), "{} is missing: {remedy}", binary.display());
     binary
 }
 
 /// A command that sees none of the user's own settings: home and data lie in `home`. Signals that
 /// whoever runs the tests ignores, as `nohup` and shells in the background do, are not ignored.
 pub fn garret(home: &Path) -> Command {
+    isolated(&binary(), home)
+}
+
+fn isolated(program: &Path, home: &Path) -> Command {
     let mut command = Command::new("/usr/bin/env");
-    command.arg("--default-signal=HUP,INT,TERM").arg(binary());
+    command.arg("--default-signal=HUP,INT,TERM").arg(program);
     command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin");
     command
 }
@@ -78,7 +91,12 @@ impl Place {
 
     /// `garret` with these arguments.
     pub fn garret(&self, args: &[&str]) -> Command {
-        let mut command = garret(self.home());
+        self.program("garret", args)
+    }
+
+    /// Another program of this workspace with these arguments, and the same settings.
+    pub fn program(&self, name: &str, args: &[&str]) -> Command {
+        let mut command = isolated(&built(name), self.home());
         command.args(args).env("GARRET_DATA", self.data()).env("GARRET_MODEL", &self.model);
         command.envs(SMALL.map(|(key, value)| (format!("GARRET_{key}"), value)));
         command

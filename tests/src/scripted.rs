@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use garret::embed::{Embed, EmbedFailure};
+use garret::embed::Embed;
 use garret_core::model::{
-    ChatModel, Event, Finish, ModelFacts, ModelRole, Reply, Request, Resumable,
+    ChatModel, Event, Finish, ModelFacts, ModelRole, PoolingError, Reply, Request, Resumable,
 };
 use garret_core::token::Token;
 use smol::channel::{Receiver, Sender};
@@ -325,7 +325,7 @@ pub struct ScriptedEmbedder {
 }
 
 /// What is called with the texts.
-type OnEmbed = dyn Fn(&[&str]) -> Result<(), Told> + Send + Sync;
+type OnEmbed = dyn Fn(&[&str]) -> Result<(), PoolingError> + Send + Sync;
 
 impl ScriptedEmbedder {
     /// Numbers in a vector.
@@ -340,7 +340,7 @@ impl ScriptedEmbedder {
     #[must_use]
     pub fn on_embed(
         self,
-        hook: impl Fn(&[&str]) -> Result<(), Told> + Send + Sync + 'static,
+        hook: impl Fn(&[&str]) -> Result<(), PoolingError> + Send + Sync + 'static,
     ) -> Self {
         Self { on_embed: Arc::new(hook), ..self }
     }
@@ -383,10 +383,11 @@ impl Embed for ScriptedEmbedder {
         Self::DIMENSIONS
     }
 
-    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedFailure> {
-        (self.on_embed)(texts).map_err(|told| {
-            EmbedFailure::from(Box::<dyn std::error::Error + Send + Sync>::from(told))
-        })?;
-        Ok(texts.iter().map(|text| self.vector(text)).collect())
+    fn embed_into(&self, texts: &[&str], vectors: &mut [f32]) -> Result<(), PoolingError> {
+        (self.on_embed)(texts)?;
+        for (text, vector) in texts.iter().zip(vectors.chunks_mut(Self::DIMENSIONS)) {
+            vector.copy_from_slice(&self.vector(text));
+        }
+        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use garret_core::medium::{Medium, MediumError};
 use garret_hal::kernels;
 use garret_hal::media::FileMedium;
-use garret_llm::{Backend, Embedder, EmbedderOptions};
+use garret_llm::{Backend, Embedder, PoolingOptions};
 use garret_storage::vectors::{Rotation, Side, Spec, UnitKey, VectorStore};
 
 use super::{Options, child, corpus};
@@ -97,7 +97,7 @@ fn source(options: &Options) -> Result<(Source, &'static str), Box<dyn Error>> {
     let embedder = Embedder::load(
         Backend::start()?,
         embedder,
-        EmbedderOptions { threads: 1, ..EmbedderOptions::default() },
+        PoolingOptions { threads: 1, ..PoolingOptions::default() },
     )?;
     let texts = corpus::records(options.data.as_deref(), 10_000)?;
     let some: Vec<&str> =

@@ -8,11 +8,11 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::shorten::shorten;
-use crate::testing::{BEGIN, ByteEncoder, CLOSE, OPEN};
+use crate::testing::{ASSISTANT, ByteEncoder, END, opened};
 
 /// Everything a test wants to know of a prompt, free of borrows.
 struct Seen {
-    messages: Vec<(i32, String)>,
+    messages: Vec<(&'static str, String)>,
     receipt: Receipt,
 }
 
@@ -63,7 +63,7 @@ fn given(
             user,
             day: counted(day),
             reply: reply.as_deref().map(|text| PastReply { text, tokens: TokenBytes::default() }),
-            cost: user.content().len() + reply_bytes(reply) + 6,
+            cost: user.content().len() + reply_bytes(reply) + 4,
         })
         .collect();
     let message = shorten(&mut ByteEncoder, message, limit).unwrap();
@@ -101,14 +101,13 @@ impl Seen {
     }
 }
 
-fn decode(tokens: &[Token]) -> Vec<(i32, String)> {
-    assert_eq!(tokens[0], Token(BEGIN));
-    let (last, body) = tokens[1..].split_last().unwrap();
-    assert_eq!(*last, Token(OPEN));
-    body.split_inclusive(|token| *token == Token(CLOSE))
+fn decode(tokens: &[Token]) -> Vec<(&'static str, String)> {
+    let (last, body) = tokens.split_last().unwrap();
+    assert_eq!(*last, ASSISTANT);
+    body.split_inclusive(|token| *token == END)
         .map(|part| {
-            let bytes = part[2..part.len() - 1].iter().map(|token| token.0 as u8).collect();
-            (part[1].0, String::from_utf8(bytes).unwrap())
+            let bytes = part[1..part.len() - 1].iter().map(|token| token.0 as u8).collect();
+            (opened(part[0]), String::from_utf8(bytes).unwrap())
         })
         .collect()
 }
@@ -272,7 +271,7 @@ fn memory_stands_before_the_words_and_history_gives_way_to_it() {
     let [history, block, message] =
         [BlockName::History, BlockName::Memory, BlockName::Message].map(|name| seen.block(name));
     assert_eq!((block.tokens, block.ceiling), (190, 192));
-    assert_eq!(message.tokens, "hello".len() as u32 + 4);
+    assert_eq!(message.tokens, "hello".len() as u32 + 3);
     let without = see(2_048, "s", &talk(1, 20), "hello", None).unwrap();
     assert_eq!(without.block(BlockName::History).ceiling - history.ceiling, 190);
     let turns = talk(4, 160);
@@ -328,11 +327,11 @@ proptest! {
         let whole = system.clone() + &tracked;
         let system_shown = usize::from(!whole.is_empty());
         if system_shown == 1 {
-            prop_assert_eq!(&seen.messages[0], &(2_000, whole));
+            prop_assert_eq!(&seen.messages[0], &("system", whole));
             prop_assert_eq!(seen.block(BlockName::Tracked).tokens as usize, tracked.len());
         }
         let (last, before) = seen.messages.split_last().unwrap();
-        prop_assert_eq!(last.0, 2_001);
+        prop_assert_eq!(last.0, "user");
         for (name, text) in names.iter().zip(texts) {
             prop_assert_eq!(seen.block(*name).tokens as usize, text.len());
         }
@@ -350,7 +349,7 @@ proptest! {
         let history = &before[system_shown..];
         prop_assert_eq!(history.len() % 2, 0, "whole turns");
         for (i, (role, _)) in history.iter().enumerate() {
-            prop_assert_eq!(*role, 2_001 + (i % 2) as i32, "history starts with the user");
+            prop_assert_eq!(*role, ["user", "assistant"][i % 2], "history starts with the user");
         }
         let shown = history.len() / 2;
         let left_out = seen.receipt.omitted.iter().find(|o| o.what == Omitted::OldTurns);
@@ -366,7 +365,7 @@ proptest! {
             // A mark that the turn after it has moves to it.
             let same = shown > 0 && day_of(at, a_day) == day_of(at + 1, a_day);
             let day = if same { 0 } else { day_of(at, a_day).len() };
-            let next = user.len() + reply_bytes(reply) + 6 + day;
+            let next = user.len() + reply_bytes(reply) + 4 + day;
             if shown == 0 {
                 prop_assert!(next > used.ceiling as usize, "{next} fits {}", used.ceiling);
             } else {

@@ -3,8 +3,8 @@
 //! Everything that decides lives here: how a window is divided ([`budget`]), which turns go into a
 //! prompt ([`assemble`]), what a turn cost and what was left out ([`receipt`]), which bytes of a
 //! model's output are control and which are text ([`scan`], [`utf8`]). Everything that touches the
-//! world is a port (a trait) that another crate implements: [`model`], [`prompt`], [`medium`],
-//! [`time`], [`vector`].
+//! world is a port (a trait) that another crate implements: [`model`], [`embed`], [`rerank`],
+//! [`prompt`], [`medium`], [`time`], [`vector`].
 //!
 //! ```
 //! use garret_core::budget::Budget;
@@ -39,16 +39,18 @@ pub mod assemble;
 pub mod budget;
 pub mod compact;
 pub mod decay;
+pub mod embed;
 pub mod gate;
 pub mod id;
 pub mod medium;
 pub mod model;
 pub mod prompt;
 pub mod receipt;
+pub mod rerank;
 pub mod scan;
 pub mod shorten;
-#[cfg(test)]
-mod testing;
+#[doc(hidden)]
+pub mod testing;
 pub mod time;
 pub mod token;
 pub mod utf8;

@@ -235,6 +235,45 @@ pub trait Reply: Unpin {
     fn cancel(&self);
 }
 
+/// Reason why a model that gives numbers for whole texts (an embedder, a reranker) gave none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PoolingError {
+    /// A NaN or an infinity, or nothing at all, came out.
+    #[error("the model's weights give no numbers: check the file")]
+    NotFinite,
+    /// The backend failed to decode, with a code of its own.
+    #[error("the model failed to decode (code {0}): try again with fewer texts")]
+    Decode(i32),
+    /// A bug in the model's thread was contained.
+    #[error("the model's thread panicked in this request: try again")]
+    Panicked,
+    /// The model's thread is gone.
+    #[error("the model has stopped: load it again")]
+    Stopped,
+    /// The caller's slice isn't as long as what was asked for.
+    #[error("a slice of {given} numbers was given for {needed}: give one of that length")]
+    Length {
+        /// Numbers that were asked for.
+        needed: usize,
+        /// Length of the slice.
+        given: usize,
+    },
+    /// A reason of another backend, in its own words.
+    #[error("{0}")]
+    Other(&'static str),
+}
+
+impl PoolingError {
+    /// Checks that a slice of `given` numbers has room for exactly the `needed` ones.
+    ///
+    /// # Errors
+    /// [`PoolingError::Length`] when it hasn't.
+    pub const fn check_length(needed: usize, given: usize) -> Result<(), Self> {
+        if needed == given { Ok(()) } else { Err(Self::Length { needed, given }) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
-    /// A tool that the model called in the form of its template; see [`PromptEncoder::tell_of`].
+    /// A tool that the model called in the form of its template; see [`PromptEncoder::set_tools`].
     Tool,
 }
 
@@ -157,12 +157,12 @@ pub trait PromptEncoder {
         ends: &mut [usize],
     ) -> Result<(), EncodeError<Self::Error>>;
 
-    /// Has every prompt that begins with a system message tell of `tools` in the form of the model's
-    /// own template, and none if there are none. Calls are then written as
+    /// Sets the tools that prompts which begin with a system message tell the model of, in the form of
+    /// its own template; an empty slice sets none. The model then writes calls as
     /// [`TagScanner::with_calls`](crate::scan::TagScanner::with_calls) reads them, and
-    /// [`Role::Tool`] answers them. False when the template has no such form, or none that is
-    /// known: nothing is told then.
-    fn tell_of(&mut self, tools: &[ToolSpec<'_>]) -> bool {
+    /// [`Role::Tool`] answers them. Returns false, and sets no tools, when the template has no form
+    /// for them that is known.
+    fn set_tools(&mut self, tools: &[ToolSpec<'_>]) -> bool {
         tools.is_empty()
     }
 
@@ -178,10 +178,10 @@ pub trait PromptEncoder {
         limit: usize,
     ) -> Result<usize, EncodeError<Self::Error>>;
 
-    /// Hands out the bytes that `token` stands for, a special token as templates spell it, perhaps in
-    /// several pieces: those of a run's tokens, one after another, are the prompt as a text. Nothing
-    /// for an id that there isn't.
-    fn spell(&self, token: Token, out: &mut dyn FnMut(&[u8]));
+    /// Gives the bytes that `token` stands for to `out`, perhaps in several pieces: a special token as
+    /// templates spell it, nothing for an id that the vocabulary lacks. Those of all tokens of a run,
+    /// one after another, are the prompt as a text.
+    fn detokenize(&self, token: Token, out: &mut dyn FnMut(&[u8]));
 }
 
 /// Why [`PromptEncoder`] gave no run.

@@ -75,8 +75,8 @@ where
         let to = to.unwrap_or(live.to);
         let fork = self.conversation(session, from, to, Some(instruction))?;
         let added = fork.length.saturating_sub(fork.shared);
-        let beside = live.length.saturating_add(added).saturating_add(max_tokens as usize);
-        (fork.to == to && beside <= self.budget.n_ctx as usize).then_some(fork)
+        let needed = added.saturating_add(max_tokens as usize);
+        (fork.to == to && needed <= self.budget.companion_room(live.length)).then_some(fork)
     }
 
     /// The turn with which the conversation begins that the newest prompt showed and the next one

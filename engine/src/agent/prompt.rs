@@ -337,7 +337,7 @@ fn gaps<E: PromptEncoder>(
 pub(super) fn spelled<E: PromptEncoder>(encoder: &E, tokens: &[Token]) -> (Vec<u8>, Vec<usize>) {
     let (mut text, mut starts) = (Vec::new(), vec![0]);
     for token in tokens {
-        encoder.spell(*token, &mut |bytes| text.extend_from_slice(bytes));
+        encoder.detokenize(*token, &mut |bytes| text.extend_from_slice(bytes));
         starts.push(text.len());
     }
     (text, starts)

@@ -78,21 +78,21 @@ fn tell<E: PromptEncoder>(
     };
     let (words, instructions) = (count(WHEN_TO_CALL)?, count(&instructions)?);
     let before = length(encoder, n_ctx)?;
-    if !encoder.tell_of(&SPECS) {
+    if !encoder.set_tools(&SPECS) {
         return Err("its template has none, or none that is known".into());
     }
     let after = length(encoder, n_ctx)?;
     let tools = u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX);
     let all = tools.saturating_add(words);
     if all > MOST_TOKENS && n_ctx < LARGE_WINDOW {
-        encoder.tell_of(&[]);
+        encoder.set_tools(&[]);
         return Err(format!(
             "it takes {all} tokens, and {MOST_TOKENS} are the most in a window under {LARGE_WINDOW}"
         ));
     }
     let ceiling = budget.system_text();
     if tools.saturating_add(instructions) > ceiling {
-        encoder.tell_of(&[]);
+        encoder.set_tools(&[]);
         return Err(format!(
             "with it, the system prompt has more than the {ceiling} tokens of this window"
         ));

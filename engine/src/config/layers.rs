@@ -8,6 +8,7 @@ use garret_hal::profile::{DeviceFacts, DeviceProfile, choose};
 
 use super::keys::{find, find_variable, nearest};
 use super::{ConfigError, Origin};
+use crate::device;
 
 /// Where values come from.
 #[derive(Clone, Debug)]
@@ -34,6 +35,24 @@ impl Default for Sources {
             device: choose(&DeviceFacts::default()),
             home: Home::default(),
         }
+    }
+}
+
+impl Sources {
+    /// Returns what this process is told: its `GARRET_*` variables, the user's own configuration file if
+    /// there is one, this machine and the user's folders; no flags.
+    ///
+    /// # Errors
+    /// [`ConfigError`] about a variable or a file that can't be read.
+    pub fn of_process() -> Result<Self, ConfigError> {
+        let home = Home::from_environment(|name| std::env::var_os(name));
+        Ok(Self {
+            flags: Vec::new(),
+            environment: environment()?,
+            file: default_file(None, &home)?,
+            device: device::profile(),
+            home,
+        })
     }
 }
 

@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use garret_core::model::PoolingError;
 use garret_core::vector::Kernels;
 use garret_storage::vectors::{UnitKey, VectorError};
 use garret_storage::{ReadError, Store};
 use smol::unblock;
 
-use super::{Embed, EmbedFailure, rotations};
+use super::{Embed, rotations, vectors};
 
 /// Says that the vectors of `store` are those of `embedder`; others are no longer found.
 ///
@@ -131,7 +132,7 @@ pub fn query(store: &Store, embedder: &dyn Embed, text: &str) -> Option<Vec<f32>
         return None;
     }
     let made = store.without_names(text).map_err(WorkError::from);
-    let made = made.and_then(|text| Ok(embedder.embed(&[&text])?));
+    let made = made.and_then(|text| Ok(vectors(embedder, &[&text])?));
     let made = made.inspect_err(|error| tracing::warn!(%error, "searched by words alone"));
     made.ok().and_then(|vectors| vectors.into_iter().next()).filter(|vector| is_usable(vector))
 }
@@ -141,18 +142,18 @@ fn is_usable(vector: &[f32]) -> bool {
     vector.iter().all(|x| x.is_finite()) && vector.iter().any(|x| *x != 0.0)
 }
 
-/// Appends the vectors of `units`, and to `unusable` the keys of those that have none: a text may
+/// Appends the vectors of `units` to `made`, and to `unusable` the keys of those that have none: a text may
 /// hold nothing that the embedder knows.
 fn embed(
     embedder: &dyn Embed,
     units: &[(UnitKey, String)],
-    vectors: &mut Vec<(UnitKey, Vec<f32>)>,
+    made: &mut Vec<(UnitKey, Vec<f32>)>,
     unusable: &mut HashSet<UnitKey>,
 ) -> Result<(), WorkError> {
     let texts: Vec<_> = units.iter().map(|(_, text)| text.as_str()).collect();
-    for ((key, _), vector) in units.iter().zip(embedder.embed(&texts)?) {
+    for ((key, _), vector) in units.iter().zip(vectors(embedder, &texts)?) {
         if is_usable(&vector) {
-            vectors.push((*key, vector));
+            made.push((*key, vector));
         } else {
             unusable.insert(*key);
         }
@@ -169,7 +170,7 @@ pub enum WorkError {
     Read(#[from] ReadError),
     /// The model failed.
     #[error("no vectors were made: {0}")]
-    Embed(#[from] EmbedFailure),
+    Embed(#[from] PoolingError),
     /// The vectors can't be stored.
     #[error(transparent)]
     Vectors(#[from] VectorError),

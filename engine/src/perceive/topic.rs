@@ -1,11 +1,11 @@
 //! Whether two messages are about the same.
 
-use crate::embed::Embed;
+use crate::embed::{self, Embed};
 
 /// Whether `now` is about something else than `before`: their vectors' cosine is below 0.4. `None`
 /// where that can't be known: without words, or when the embedder fails.
 pub fn topic_changed(embedder: &dyn Embed, before: &str, now: &str) -> Option<bool> {
-    let vectors = embedder.embed(&[before, now]);
+    let vectors = embed::vectors(embedder, &[before, now]);
     let vectors =
         vectors.inspect_err(|error| tracing::debug!(%error, "the topic isn't known")).ok()?;
     let [before, now] = vectors.as_slice() else { return None };

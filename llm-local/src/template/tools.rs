@@ -41,7 +41,7 @@ impl ChatTemplate {
     /// Has every conversation that begins with a system message tell of `tools`, and none if there
     /// are none. False where the template has no form of its own for them, or none that is known;
     /// nothing is told then.
-    pub fn tell_of(&mut self, tools: &[ToolSpec<'_>]) -> bool {
+    pub fn set_tools(&mut self, tools: &[ToolSpec<'_>]) -> bool {
         self.tools.value = if tools.is_empty() { Value::from(()) } else { value(tools) };
         let works = tools.is_empty() || (self.tools.known && self.shows(tools));
         if !works {

@@ -15,7 +15,7 @@ use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::RamMedium;
 use garret_storage::search::Speaker;
 use garret_storage::{ImportedTurn, NewReply, Selection, Store};
-use garret_tests::bytes::{ToolEncoder, spelled};
+use garret_tests::bytes::{ToolEncoder, detokenized};
 use garret_tests::models::{STARTER, config, find};
 use garret_tests::program::{Place, failed, piped, stderr, stdout, succeeded};
 use garret_tests::recorder::Recorder;
@@ -103,7 +103,7 @@ fn every_prompt_is_told_byte_for_byte() {
     let exported = exported(agent.store());
     let turns = &exported.turns;
     assert_eq!((exported.session.as_str(), turns.len()), ("s", 96));
-    let mut given = model.prompts().into_iter().skip(1).map(|prompt| spelled(&prompt));
+    let mut given = model.prompts().into_iter().skip(1).map(|prompt| detokenized(&prompt));
     for turn in turns {
         let times = if turn.given_up.is_some() { 2 } else { 1 };
         let given_first: Vec<_> = given.by_ref().take(times).collect();
@@ -149,7 +149,7 @@ fn a_message_that_says_what_the_template_writes_is_told_apart() {
     let mut agent = agent(&model);
     words.iter().for_each(|word| drop(say(&mut agent, word)));
     for (turn, given) in exported(agent.store()).turns.iter().zip(model.prompts()) {
-        assert_eq!(prompt(turn), spelled(&given));
+        assert_eq!(prompt(turn), detokenized(&given));
         let mut written = String::new();
         for segment in &turn.prompt.as_ref().unwrap().segments {
             let opener = match (segment.by.as_str(), segment.block.as_str()) {
@@ -199,7 +199,7 @@ fn what_stays_the_same_is_stored_once() {
     for (turn, given) in exported.turns.iter().zip(model.prompts()) {
         let text = prompt(turn);
         assert!(text.contains(&told), "turn {}", turn.turn);
-        assert_eq!(text, spelled(&given), "turn {}", turn.turn);
+        assert_eq!(text, detokenized(&given), "turn {}", turn.turn);
     }
     let alone = export::Options { turn: Some(30), ..export::Options::default() };
     assert_eq!(
@@ -222,7 +222,7 @@ fn what_others_said_is_told_with_their_names() {
     say(&mut agent, "Well?");
     let exported = exported(agent.store());
     let last = exported.turns.last().unwrap();
-    assert_eq!(prompt(last), spelled(&model.prompts()[0]));
+    assert_eq!(prompt(last), detokenized(&model.prompts()[0]));
     let history = "[Tuesday 14 November 2023]\nAda: My bees swarmed.(Noted.)Bo: Where to?(Noted.)";
     assert_eq!(block(last, "history"), history);
     let segments = &last.prompt.as_ref().unwrap().segments;
@@ -262,7 +262,7 @@ fn a_real_model_was_given_what_is_told() {
     for (turn, tokens) in exported(agent.store()).turns.iter().zip(&given[1..]) {
         let mut bytes = Vec::new();
         for token in tokens {
-            agent.encoder().spell(*token, &mut |piece| bytes.extend_from_slice(piece));
+            agent.encoder().detokenize(*token, &mut |piece| bytes.extend_from_slice(piece));
         }
         let text = String::from_utf8(bytes).unwrap();
         assert!(text.contains("<|im_start|>system\nBe kind."), "{text}");

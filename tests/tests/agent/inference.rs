@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use garret::agent::{Agent, Options, Parts};
 use garret_core::gate::Mode;
 use garret_core::medium::{Medium, MediumError};
-use garret_core::model::ModelRole;
+use garret_core::model::{ModelRole, PoolingError};
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::clock::ManualClock;
 use garret_hal::media::{Faults, FaultyMedium, FileMedium};
 use garret_storage::{Fact, FactFilter, FactSource, NewFact, Pin, StateKind, Store};
 use garret_tests::disk::fill;
 use garret_tests::models::{STARTER, config, find};
-use garret_tests::scripted::{Act, ScriptedEmbedder, ScriptedModel, Told};
+use garret_tests::scripted::{Act, ScriptedEmbedder, ScriptedModel};
 use garret_tests::talk::{self, TestAgent, parts, session};
 
 const READING: &str = "\
@@ -280,7 +280,8 @@ fn an_embedder_that_fails_gives_no_reason_to_think() {
     for mode in [Mode::ColdStart, Mode::Turbo] {
         let dir = tempfile::tempdir().unwrap();
         let (store, model) = (open(dir.path()), model());
-        let embedder = ScriptedEmbedder::new(1, &[]).on_embed(|_| Err(Told));
+        let embedder = ScriptedEmbedder::new(1, &[])
+            .on_embed(|_| Err(PoolingError::Other("the script says so")));
         let parts =
             Parts { embedder: Some(Arc::new(embedder)), ..parts(&model, Arc::clone(&store)) };
         let options = Options { companions: mode, ..Options::default() };

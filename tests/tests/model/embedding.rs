@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
 use garret::agent::{Agent, Options, Parts};
-use garret::embed::{Embed, attach, embed_all};
+use garret::embed::{attach, embed_all};
 use garret_core::gate::Mode;
 use garret_core::id::SessionId;
 use garret_core::medium::{Medium, MediumError};
+use garret_core::model::PoolingError;
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
@@ -18,7 +19,7 @@ use garret_storage::{NewFact, Store};
 use garret_tests::bytes::ByteEncoder;
 use garret_tests::models::{EMBEDDER, find};
 use garret_tests::program::{Place, feed, garret, only, stderr, succeeded};
-use garret_tests::scripted::{ScriptedEmbedder, ScriptedModel, Told};
+use garret_tests::scripted::{ScriptedEmbedder, ScriptedModel};
 use garret_tests::wire::objects;
 use serde_json::{Value, json};
 use smol::future::or;
@@ -162,7 +163,8 @@ fn what_can_not_be_embedded_is_left_alone() {
     for text in ["one", "?!", "two"] {
         store.accept(&"s".parse().unwrap(), text, AT).unwrap();
     }
-    let failing = ScriptedEmbedder::new(1, &[]).on_embed(|_| Err(Told));
+    let failing =
+        ScriptedEmbedder::new(1, &[]).on_embed(|_| Err(PoolingError::Other("the script says so")));
     attach(&store, &failing, kernels::detect()).unwrap();
     let error = embed_all(&store, &failing, &mut |_| true).unwrap_err();
     assert!(error.to_string().contains("the script says so"), "{error}");

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, Parts};
-use garret::embed::{LocalEmbedder, attach, embed_all};
+use garret::embed::{attach, embed_all};
 use garret_core::medium::{Medium, MediumError};
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
 use garret_hal::kernels;
 use garret_hal::media::FileMedium;
-use garret_llm::{Backend, Embedder, EmbedderOptions};
+use garret_llm::{Backend, Embedder, PoolingOptions};
 use garret_storage::Store;
 use garret_tests::bytes::ByteEncoder;
 use garret_tests::models::{EMBEDDER, find};
@@ -56,7 +56,7 @@ const ELSE: [&str; 10] = [
 ];
 
 /// Ids of what is remembered for a message.
-fn remembered(store: &Arc<Store>, embedder: &Arc<LocalEmbedder>, message: &str) -> Vec<String> {
+fn remembered(store: &Arc<Store>, embedder: &Arc<Embedder>, message: &str) -> Vec<String> {
     let parts = Parts {
         model: ScriptedModel::new(8_192, []),
         encoder: ByteEncoder,
@@ -77,9 +77,9 @@ fn remembered(store: &Arc<Store>, embedder: &Arc<LocalEmbedder>, message: &str) 
 #[test]
 fn a_few_notes_are_remembered_for_their_meaning_and_small_talk_remembers_nothing() {
     let Some(path) = find(EMBEDDER) else { return };
-    let options = EmbedderOptions { threads: 2, ..EmbedderOptions::default() };
+    let options = PoolingOptions { threads: 2, ..PoolingOptions::default() };
     let embedder = Embedder::load(Backend::start().unwrap(), &path, options).unwrap();
-    let embedder = Arc::new(LocalEmbedder::new(embedder, [7; 32]));
+    let embedder = Arc::new(embedder.with_fingerprint([7; 32]));
     let folder = tempfile::tempdir().unwrap();
     let file = |path: &std::path::Path| -> Result<Box<dyn Medium>, MediumError> {
         Ok(Box::new(FileMedium::open(path)?))

@@ -6,10 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use garret::agent::{Agent, Options};
-use garret::rerank::{Rerank, RerankFailure, Reranking, find, merge};
+use garret::rerank::{Rerank, Reranking, find, merge};
+use garret_core::model::PoolingError;
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::{FileMedium, RamMedium};
-use garret_llm::{Backend, LoadError, RerankError, Reranker, RerankerOptions};
+use garret_llm::{Backend, LoadError, PoolingOptions, Reranker};
 use garret_storage::search::{Found, Search};
 use garret_storage::{NewFact, Store};
 use garret_tests::cross_encoder::{CrossEncoder, Header, SPECIAL, WINDOW, WORDS};
@@ -25,7 +26,7 @@ const SEED: u64 = 11;
 const QUERY: &str = "when did the bees swarm";
 
 fn load(path: &Path) -> Result<Reranker, LoadError> {
-    let options = RerankerOptions { threads: 1, ..RerankerOptions::default() };
+    let options = PoolingOptions { threads: 1, ..PoolingOptions::default() };
     Reranker::load(Backend::start().unwrap(), path, options)
 }
 
@@ -163,7 +164,7 @@ fn a_window_too_small_for_query_and_text_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = CrossEncoder::new(SEED).write(&folder.path().join("r.gguf"));
     for (threads, max_tokens, option) in [(1, 18, "max_tokens"), (0, 64, "threads")] {
-        let options = RerankerOptions { threads, max_tokens, ..RerankerOptions::default() };
+        let options = PoolingOptions { threads, max_tokens, ..PoolingOptions::default() };
         let error = Reranker::load(Backend::start().unwrap(), &path, options).unwrap_err();
         assert!(error.to_string().starts_with(option), "{error}");
     }
@@ -184,14 +185,17 @@ impl Scripted {
 }
 
 impl Rerank for Scripted {
-    fn scores(&self, _: &str, texts: &[&str]) -> Result<Vec<f32>, RerankFailure> {
+    fn score_into(&self, _: &str, texts: &[&str], scores: &mut [f32]) -> Result<(), PoolingError> {
         let mut asked = self.asked.lock().unwrap();
         asked.push(texts.len());
         if asked.len() > self.fails_from {
-            return Err(RerankError::NotFinite.into());
+            return Err(PoolingError::NotFinite);
         }
-        let score = |text: &&str| self.scores.iter().find(|(known, _)| text.contains(known));
-        Ok(texts.iter().map(|text| score(text).map_or(0.0, |(_, score)| *score)).collect())
+        for (text, score) in texts.iter().zip(scores) {
+            let known = self.scores.iter().find(|(known, _)| text.contains(known));
+            *score = known.map_or(0.0, |(_, score)| *score);
+        }
+        Ok(())
     }
 }
 

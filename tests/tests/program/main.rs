@@ -9,6 +9,8 @@
 
 mod chat_script;
 mod chat_terminal;
+mod examples;
+mod manual;
 mod memory;
 mod memory_facts;
 mod memory_forget;

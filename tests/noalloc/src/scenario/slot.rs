@@ -1,13 +1,12 @@
 //! A window is divided, a long message shortened, a prompt assembled and accounted for.
 
-use core::convert::Infallible;
-
 use garret_core::assemble::{Counted, Input, Part, PastReply, Scratch, Turn, Volatile, assemble};
 use garret_core::budget::Budget;
-use garret_core::prompt::{Content, EncodeError, Message, PromptEncoder, Role};
+use garret_core::prompt::{Message, Role};
 use garret_core::receipt::{BlockName, Omission, Omitted};
 use garret_core::shorten::{Shown, shorten};
-use garret_core::token::{Token, TokenBuf, TokenBytes};
+use garret_core::testing::ByteEncoder;
+use garret_core::token::{Token, TokenBytes};
 
 /// Every profile and the windows between divide without a rest.
 pub(crate) fn windows_are_divided() -> bool {
@@ -25,7 +24,7 @@ pub(crate) fn a_prompt_is_assembled() -> bool {
 
 fn try_assembly() -> Option<bool> {
     let budget = Budget::for_window(Budget::MIN_WINDOW).ok()?;
-    let mut encoder = Bytes;
+    let mut encoder = ByteEncoder;
     let limit = usize::try_from(budget.message_text()).ok()?;
     let message = shorten(&mut encoder, LONG, limit).ok()?;
     let user = Shown::whole("What do bees do in winter, and how can I help them through it?");
@@ -62,43 +61,6 @@ fn try_assembly() -> Option<bool> {
             && left_out(Omitted::OldTurns) == Some(first - 1 + 3)
             && left_out(Omitted::MessageMiddle).is_some_and(|count| count > 0),
     )
-}
-
-/// One token a byte; each message costs two more.
-struct Bytes;
-
-impl PromptEncoder for Bytes {
-    type Error = Infallible;
-
-    fn encode(
-        &mut self,
-        messages: &[Message<'_>],
-        out: &mut TokenBuf<'_>,
-        ends: &mut [usize],
-    ) -> Result<(), EncodeError<Infallible>> {
-        for (message, end) in messages.iter().zip(ends) {
-            let bytes = message.content.parts().flat_map(str::bytes).map(i32::from);
-            let run = [-1].into_iter().chain(bytes).chain([-2]).map(Token);
-            out.extend(run).map_err(|_| EncodeError::Full)?;
-            *end = out.len();
-        }
-        out.push(Token(-1)).map_err(|_| EncodeError::Full)
-    }
-
-    fn count(
-        &mut self,
-        content: &Content<'_>,
-        _limit: usize,
-    ) -> Result<usize, EncodeError<Infallible>> {
-        Ok(content.len())
-    }
-
-    fn spell(&self, token: Token, out: &mut dyn FnMut(&[u8])) {
-        match u8::try_from(token.0) {
-            Ok(byte) => out(&[byte]),
-            Err(_) => out(b"|"),
-        }
-    }
 }
 
 const TURNS: usize = 30;

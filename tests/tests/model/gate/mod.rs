@@ -1,10 +1,10 @@
 //! How often the gate is right, on dialogues judged by hand, beside the plain rule that it
 //! came from. `cargo test --workspace --test model gate -- --nocapture` prints the table.
 
-use garret::embed::{Embed, LocalEmbedder};
+use garret::embed::Embed;
 use garret::perceive::{Known, Perception, contradicted, perceive, topic_changed};
 use garret_core::gate::{Gate, Mode, Signals};
-use garret_llm::{Backend, Embedder, EmbedderOptions};
+use garret_llm::{Backend, Embedder, PoolingOptions};
 use garret_tests::dialogues::{Dialogue, dialogues};
 use garret_tests::models::{EMBEDDER, find};
 
@@ -117,11 +117,11 @@ fn halves() -> (Vec<Dialogue>, Vec<Dialogue>) {
     all.into_iter().partition(|dialogue| dialogue.number % 2 == 1)
 }
 
-fn embedder() -> Option<LocalEmbedder> {
+fn embedder() -> Option<Embedder> {
     let path = find(EMBEDDER)?;
-    let options = EmbedderOptions { threads: 1, ..EmbedderOptions::default() };
+    let options = PoolingOptions { threads: 1, ..PoolingOptions::default() };
     let embedder = Embedder::load(Backend::start().unwrap(), &path, options).unwrap();
-    Some(LocalEmbedder::new(embedder, [0; 32]))
+    Some(embedder)
 }
 
 #[test]
