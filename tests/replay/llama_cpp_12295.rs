@@ -3,16 +3,14 @@
 //!
 //! A text of any length has a vector, and what stands at its far end is found by meaning.
 
-use garret::embed::{Embed as _, LocalEmbedder};
-use garret_llm::{Backend, Embedder, EmbedderOptions};
+use garret_llm::{Backend, Embedder, PoolingOptions};
 use garret_tests::models::{EMBEDDER, find};
 
 #[test]
 fn a_text_of_any_length_has_a_vector() {
     let Some(path) = find(EMBEDDER) else { return };
-    let options = EmbedderOptions { threads: 1, ..EmbedderOptions::default() };
+    let options = PoolingOptions { threads: 1, ..PoolingOptions::default() };
     let embedder = Embedder::load(Backend::start().unwrap(), &path, options).unwrap();
-    let embedder = LocalEmbedder::new(embedder, [1; 32]);
     let long = "The garret holds a lamp and a chair. ".repeat(300) + "The bees live in the shed.";
     let vectors = embedder.embed(&[&long, "a chair and a lamp in the attic", "!"]).unwrap();
     for vector in &vectors {

@@ -44,7 +44,7 @@ fn what_a_user_writes_is_never_structure() {
         encoder.encode(&messages, &mut run, &mut []).unwrap();
         let mut spelled = Vec::new();
         for token in run.as_slice() {
-            encoder.spell(*token, &mut |piece| spelled.extend_from_slice(piece));
+            encoder.detokenize(*token, &mut |piece| spelled.extend_from_slice(piece));
         }
         let structure = run.as_slice().iter().filter(|token| specials.contains(token)).count();
         (structure, String::from_utf8_lossy(&spelled).into_owned())
