@@ -39,7 +39,7 @@ build() {
     say "building (the first build compiles llama.cpp: minutes on a PC, longer on a small board)"
     native_flags
     share_ccache
-    build_or_explain cargo build --release --locked --manifest-path "$root/Cargo.toml" -p garret \
+    build_or_explain cargo build --release --locked --manifest-path "$root/Cargo.toml" -p garret-cli \
         ${GARRET_FEATURES:+--features "$GARRET_FEATURES"} ||
         die "the build failed: the first error above says why; run again to go on from there"
 }

@@ -180,25 +180,38 @@ def check_licences():
 
 
 def units_of_llama(selection):
-    """What cargo would compile for llama.cpp and all below it: unit -> its sets of features."""
+    """Cargo's units, and which of them runs the build of llama.cpp, for one selection of packages."""
     # The graph of units is an unstable output; the variable opens it in a stable cargo.
     command = ["cargo", *selection, "--locked", "--unit-graph", "-Z", "unstable-options",
                "--manifest-path", str(ROOT / "Cargo.toml")]
     answer = subprocess.run(command, check=True, stdout=subprocess.PIPE,
                             env=os.environ | {"RUSTC_BOOTSTRAP": "1"})
     units = json.loads(answer.stdout)["units"]
-    todo = [number for number, unit in enumerate(units) if "llama-cpp-2@" in unit["pkg_id"]]
-    seen = set(todo)
-    while todo:
-        below = {dependency["index"] for dependency in units[todo.pop()]["dependencies"]} - seen
-        seen |= below
-        todo.extend(below)
-    features = {}
-    for number in seen:
-        unit = units[number]
-        key = (unit["pkg_id"].rsplit("#", 1)[-1], unit["mode"], unit["target"]["kind"][0])
-        features.setdefault(key, set()).add(tuple(unit["features"]))
-    return features
+    return units, [number for number, unit in enumerate(units)
+                   if "llama-cpp-sys-2@" in unit["pkg_id"] and unit["mode"] == "run-custom-build"]
+
+
+def first_difference(units, number, others, other, seen):
+    """What differs between two units of one crate or, before that, between what they stand on."""
+    if (number, other) in seen:
+        return None
+    seen.add((number, other))
+    mine, theirs = units[number], others[other]
+    below = {(one["extern_crate_name"], units[one["index"]]["pkg_id"]): one["index"]
+             for one in mine["dependencies"]}
+    for one in theirs["dependencies"]:
+        match = below.get((one["extern_crate_name"], others[one["index"]]["pkg_id"]))
+        if match is not None:
+            found = first_difference(units, match, others, one["index"], seen)
+            if found:
+                return found
+    if mine["features"] != theirs["features"]:
+        differ = sorted(set(mine["features"]) ^ set(theirs["features"]))
+        return f"{mine['pkg_id'].rsplit('#', 1)[-1]} differs by {', '.join(differ)}"
+    profiles = [dict(unit["profile"], name="") for unit in (mine, theirs)]
+    if profiles[0] != profiles[1]:
+        return f"{mine['pkg_id'].rsplit('#', 1)[-1]} has another profile"
+    return None
 
 
 def check_builds():
@@ -207,17 +220,17 @@ def check_builds():
     members = re.search(r"^members = \[(.*?)\]", manifest, re.M | re.S)[1]
     names = [re.search(r'^name = "(.*)"', (ROOT / path / "Cargo.toml").read_text(), re.M)[1]
              for path in re.findall(r'"([^"]+)"', members)]
-    whole = units_of_llama(["build", "--workspace", "--all-targets"])
+    whole, whole_builds = units_of_llama(["build", "--workspace", "--all-targets"])
     selections = [["build"], ["build", "--workspace"], ["test", "--workspace"]]
     selections += [[verb, "-p", name] for name in names for verb in ("build", "test")]
     faults = []
     for selection in selections:
-        for unit, features in units_of_llama(selection).items():
-            for one in features - whole.get(unit, set()):
-                close = min(whole.get(unit, {()}), key=lambda other: len(set(one) ^ set(other)))
-                faults.append(f"cargo {' '.join(selection)} compiles llama.cpp again, since {unit[0]} "
-                              f"differs by {sorted(set(one) ^ set(close))}: even it out in "
-                              "llm-local/Cargo.toml")
+        units, builds = units_of_llama(selection)
+        for build in builds:
+            differ = first_difference(units, build, whole, whole_builds[0], set())
+            if differ:
+                faults.append(f"cargo {' '.join(selection)} compiles llama.cpp again, since "
+                              f"{differ}: even it out in llm-local/Cargo.toml")
     return faults, f"{len(selections)} selections"
 
 

@@ -70,10 +70,7 @@
 
 #![forbid(unsafe_code)]
 
-pub mod ab;
 pub mod agent;
-#[cfg(feature = "cli")]
-pub mod cli;
 mod compact;
 pub mod companion;
 pub mod config;
@@ -82,14 +79,14 @@ pub mod embed;
 pub mod export;
 pub mod fingerprint;
 pub mod infer;
-mod local_time;
+pub mod local_time;
 pub mod manual;
 pub mod names;
 pub mod open;
 pub mod perceive;
 pub mod receipt;
 pub mod rerank;
-mod tame;
+pub mod tame;
 pub mod tools;
 pub mod trace;
 

@@ -27,16 +27,12 @@ use garret_llm::{
 };
 use garret_storage::{NamespaceError, OpenError, Store, file_name};
 
-use crate::ab::{Baseline, BaselineError};
 use crate::agent::{Agent, AgentError, Options, Parts};
 use crate::config::{Config, EmbedderChoice, Origin, Switch};
 use crate::embed::{self, Embed};
 use crate::fingerprint;
 
 pub use roles::RolePlan;
-
-/// What an agent is compared with, on llama.cpp.
-pub type LocalBaseline = Baseline<LlamaChat, Encoder<Model>>;
 
 /// An agent on llama.cpp.
 pub type LocalAgent = Agent<LlamaChat, Encoder<Model>>;
@@ -59,11 +55,12 @@ pub fn prepare(config: &Config) -> Result<Prepared, AgentOpenError> {
     Ok(Prepared { plan, store: store(config)? })
 }
 
-/// The same for an agent that is compared with a [`Baseline`], which needs a second context.
+/// Checks and opens as [`prepare`] does, for two contexts of the model: see
+/// [`Prepared::load_two`].
 ///
 /// # Errors
 /// [`AgentOpenError`] says what to change.
-pub fn prepare_compared(config: &Config) -> Result<Prepared, AgentOpenError> {
+pub fn prepare_two(config: &Config) -> Result<Prepared, AgentOpenError> {
     let mut plan = Plan::new(config)?;
     plan.need.kv = plan.need.kv.saturating_mul(2);
     plan.need.compute = plan.need.compute.saturating_mul(2);
@@ -95,29 +92,29 @@ impl Prepared {
         self.agent(config, loaded, clock, entropy)
     }
 
-    /// Loads the model once and makes the agent and a baseline, each with a context of its own.
+    /// Loads the model once, makes the agent, and makes a second context with a KV cache of its own
+    /// for whatever the agent is to be compared with.
     ///
     /// # Errors
-    /// As [`Prepared::load`], and [`AgentOpenError::Baseline`].
-    pub fn load_compared(
+    /// As [`Prepared::load`].
+    pub fn load_two(
         self,
         config: &Config,
         clock: Arc<dyn Clock + Send + Sync>,
         entropy: Arc<dyn Entropy + Send + Sync>,
-    ) -> Result<(LocalAgent, LocalBaseline), AgentOpenError> {
+    ) -> Result<(LocalAgent, SecondContext), AgentOpenError> {
         let (model, encoder) = self.plan.load(config)?;
-        let fingerprint = model.facts().fingerprint;
-        let (other, encoder_of_other) = context(
+        let facts = model.facts();
+        let (other, its_encoder) = context(
             Arc::clone(model.model()),
             &self.plan.info,
-            fingerprint,
-            model.facts().n_ctx,
+            facts.fingerprint,
+            facts.n_ctx,
             config,
         )?;
         let options = options(config, &model);
-        let (its_clock, its_entropy) = (Arc::clone(&clock), Arc::clone(&entropy));
-        let baseline = Baseline::new(other, encoder_of_other, its_clock, its_entropy, &options)?;
-        Ok((self.agent(config, (model, encoder), clock, entropy)?, baseline))
+        let second = SecondContext { model: other, encoder: its_encoder, options };
+        Ok((self.agent(config, (model, encoder), clock, entropy)?, second))
     }
 
     fn agent(
@@ -144,7 +141,19 @@ impl Prepared {
     }
 }
 
-fn options(config: &Config, model: &LlamaChat) -> Options {
+/// A second context of an agent's model; see [`Prepared::load_two`].
+#[derive(Debug)]
+pub struct SecondContext {
+    /// The model, on the same weights and with a KV cache of its own.
+    pub model: LlamaChat,
+    /// Encodes its prompts.
+    pub encoder: Encoder<Model>,
+    /// The agent's settings.
+    pub options: Options,
+}
+
+/// The settings of an agent on `model`, as `config` has them.
+pub fn options(config: &Config, model: &LlamaChat) -> Options {
     Options {
         system_prompt: config.system_prompt.value.as_str().into(),
         max_tokens: config.max_tokens.value,
@@ -295,7 +304,7 @@ pub fn reranker(config: &Config) -> Result<Option<Reranker>, AgentOpenError> {
 
 /// Bytes of memory that the configured embedder and reranker are going to take. One that can't be used
 /// is told of when it is loaded.
-pub(crate) fn readers_need(config: &Config) -> u64 {
+pub fn readers_need(config: &Config) -> u64 {
     let embedder = embedder_file(config).and_then(|path| check_embedder(&path).ok());
     let embedder = embedder.map(|info| (info.gguf, PoolingOptions::default().max_tokens));
     let reranker = config.reranker.value.as_ref().and_then(|path| check_reranker(path).ok());
@@ -305,7 +314,7 @@ pub(crate) fn readers_need(config: &Config) -> u64 {
 }
 
 /// Bytes of memory of a model that reads texts of at most `most` tokens, one such text at a time.
-pub(crate) fn reader_need(gguf: &Gguf, most: u32) -> u64 {
+pub fn reader_need(gguf: &Gguf, most: u32) -> u64 {
     MemoryEstimate::of(gguf, most, KvType::F16, most).total()
 }
 
@@ -560,9 +569,6 @@ pub enum AgentOpenError {
     /// The settings don't fit together.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// There is nothing to compare with.
-    #[error(transparent)]
-    Baseline(#[from] BaselineError),
 }
 
 /// Smallest window in which tools are told of unasked, in tokens.
@@ -590,6 +596,6 @@ fn file_medium(path: &Path) -> Result<Box<dyn Medium>, MediumError> {
 }
 
 /// Whole MiB, rounded up.
-pub(crate) const fn mib(bytes: u64) -> u64 {
+pub const fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Text that can't drive the terminal it is printed on: control characters but line breaks and
 /// tabs, which a model may emit to imitate the program, are shown as pictures of themselves.
-pub(crate) fn tame(text: &str) -> Cow<'_, str> {
+pub fn tame(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_wild) {
         return text.into();
     }

@@ -52,6 +52,7 @@ pub mod heap;
 #[allow(unsafe_code)]
 pub mod kernels;
 pub mod media;
+pub mod output;
 pub mod profile;
 pub mod sensors;
 

@@ -160,7 +160,7 @@ pub struct Listed {
 /// A message and both answers, as `garret chat --ab --json` prints them.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "`garret::ab` documents every field")]
+#[allow(missing_docs, reason = "`garret_cli::ab` documents every field")]
 pub struct Compared {
     pub prompt: u64,
     pub session: String,
@@ -175,7 +175,7 @@ pub struct Compared {
 /// One answer of a [`Compared`] message.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "`garret::ab` documents every field")]
+#[allow(missing_docs, reason = "`garret_cli::ab` documents every field")]
 pub struct Measured {
     pub reply: String,
     pub finish: String,
@@ -192,7 +192,7 @@ pub struct Measured {
 /// The end of such an output.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "`garret::ab` documents every field")]
+#[allow(missing_docs, reason = "`garret_cli::ab` documents every field")]
 pub struct ComparedAll {
     pub prompts: u64,
     pub garret: Totals,
@@ -202,7 +202,7 @@ pub struct ComparedAll {
 /// One side of [`ComparedAll`].
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "`garret::ab` documents every field")]
+#[allow(missing_docs, reason = "`garret_cli::ab` documents every field")]
 pub struct Totals {
     pub answered: u64,
     pub prompt_tokens: u64,

@@ -4,14 +4,14 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ZonedDateTime};
 
 /// A moment, in milliseconds since 1970, in the system's time zone; `None` when it is out of range.
-pub(crate) fn at(unix_ms: i64) -> Option<ZonedDateTime> {
+pub fn at(unix_ms: i64) -> Option<ZonedDateTime> {
     let at = Timestamp::from_millisecond(unix_ms).ok()?;
     Some(at.to_zoned_datetime(TimeZone::system()))
 }
 
 /// The days from one moment to a later one, such as `8 May to 10 May 2023`, or the one that is known;
 /// `None` when neither is.
-pub(crate) fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> Option<String> {
+pub fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> Option<String> {
     let date = |ms: i64| Some(at(ms)?.date());
     let (from, to) = (from_ms.and_then(date), to_ms.and_then(date));
     let end = to.or(from)?.strftime(DAY).to_string();
@@ -29,7 +29,7 @@ pub(crate) fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> Option<String> {
 const DAY: &str = "%-d %B %Y";
 
 /// A moment as `strftime` writes it.
-pub(crate) fn format(unix_ms: i64, how: &str) -> Option<String> {
+pub fn format(unix_ms: i64, how: &str) -> Option<String> {
     Some(at(unix_ms)?.strftime(how).to_string())
 }
 

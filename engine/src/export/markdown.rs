@@ -199,7 +199,7 @@ fn seconds(ms: f64) -> String {
 }
 
 /// A stored text, in a fence that is longer than any run of backticks in it.
-pub(crate) fn fence(out: &mut dyn Write, text: &str) -> io::Result<()> {
+pub fn fence(out: &mut dyn Write, text: &str) -> io::Result<()> {
     let text = tame(text);
     let fence = "`".repeat((longest_run(&text) + 1).max(3));
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
@@ -207,7 +207,7 @@ pub(crate) fn fence(out: &mut dyn Write, text: &str) -> io::Result<()> {
 }
 
 /// A stored text within a line.
-pub(crate) fn code(text: &str) -> String {
+pub fn code(text: &str) -> String {
     let text = tame(text).replace(['\n', '\t'], " ");
     let ticks = "`".repeat(longest_run(&text) + 1);
     let pad =

@@ -88,7 +88,7 @@ use garret_storage::{ReadError, SessionInfo, Store};
 use serde::Serialize;
 
 use crate::local_time;
-pub(crate) use markdown::{code, fence};
+pub use markdown::{code, fence};
 use turn::{Reader, Turn};
 
 /// How an export is written.

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use garret::ab::Baseline;
 use garret::agent::{Agent, Options, Outcome};
+use garret_cli::ab::Baseline;
 use garret_core::gate::Mode;
 use garret_core::id::SessionId;
 use garret_core::receipt::{BlockName, Omitted};

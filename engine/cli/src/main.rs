@@ -1,0 +1,5 @@
+//! The program `garret`.
+
+fn main() -> std::process::ExitCode {
+    garret_cli::main()
+}

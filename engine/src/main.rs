@@ -1,5 +1,0 @@
-//! The program `garret`.
-
-fn main() -> std::process::ExitCode {
-    garret::cli::main()
-}
