@@ -117,14 +117,49 @@ impl Budget {
         self.system.saturating_sub(SCAFFOLD)
     }
 
-    /// What is kept of [`Budget::tracked`] for what the user is like, if so much is known.
+    /// Returns the tokens of [`Budget::tracked`] that pinned facts can't take from what the user is
+    /// like, if so much is known.
     pub const fn persona_share(&self) -> u32 {
         self.tracked / 6
     }
 
-    /// What is kept of [`Budget::tracked`] for highlights of earlier turns, if there are as many.
+    /// Returns the tokens of [`Budget::tracked`] that pinned facts can't take from summaries, if there
+    /// are as many. Summaries that have more are summed up in turn.
     pub const fn highlights_share(&self) -> u32 {
         self.tracked / 3
+    }
+
+    /// Returns the tokens that one summary should have.
+    pub fn summary(&self) -> u32 {
+        (self.system / 8).clamp(SHORTEST_SUMMARY, LONGEST_SUMMARY)
+    }
+
+    /// Returns the most tokens that one summary may have: three times [`Budget::summary`], but never
+    /// more than [`Budget::tracked`] has room for.
+    pub fn longest_summary(&self) -> u32 {
+        self.summary().saturating_mul(3).min(self.tracked.saturating_sub(SCAFFOLD))
+    }
+
+    /// Returns the tokens that history has as a rule: those that instructions and memory leave at
+    /// their ceilings, the other blocks being far below theirs.
+    pub const fn usual_history(&self) -> u32 {
+        self.prompt_limit().saturating_sub(self.system).saturating_sub(self.memory)
+    }
+
+    /// Returns the most tokens that a prompt and its reply may have together, lookups included.
+    pub const fn turn_limit(&self) -> u32 {
+        self.n_ctx.saturating_sub(self.companion_reserve)
+    }
+
+    /// Returns the most tokens that the result of one lookup may have.
+    pub const fn tool_result(&self) -> u32 {
+        self.n_ctx / 8
+    }
+
+    /// Returns the tokens that a companion has in all, its answer included, beside a conversation of
+    /// so many tokens, which it doesn't share.
+    pub fn companion_room(&self, conversation: usize) -> usize {
+        usize::try_from(self.n_ctx).unwrap_or(usize::MAX).saturating_sub(conversation)
     }
 
     const fn with_rest_to_history(self) -> Self {
@@ -212,6 +247,11 @@ fn interpolate(n_ctx: u32, below: &Budget, above: &Budget, pick: fn(&Budget) -> 
 
 /// Room left within a block's ceiling for the template's scaffolding around the text.
 const SCAFFOLD: u32 = 64;
+
+/// Fewest tokens that a summary should have, in the smallest window.
+const SHORTEST_SUMMARY: u32 = 48;
+/// Most tokens that a summary should have, in the largest window.
+const LONGEST_SUMMARY: u32 = 320;
 
 /// Windows with a profile of their own, ascending.
 const PROFILES: [Budget; 4] = [

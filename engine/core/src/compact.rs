@@ -102,16 +102,15 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The sizes for a window.
+    /// Returns the sizes for a window.
     pub fn of(budget: &Budget) -> Self {
-        let others = budget.system.saturating_add(budget.memory);
-        let history = budget.prompt_limit().saturating_sub(others);
+        let history = budget.usual_history();
         let half = history / 2;
         Self {
             tail: history / 4,
             chunk: half.min(LONGEST_CHUNK),
-            summary: (budget.system / 8).clamp(SHORTEST_SUMMARY, LONGEST_SUMMARY),
-            highlights: budget.system / 4,
+            summary: budget.summary(),
+            highlights: budget.highlights_share(),
             debt: half,
         }
     }
@@ -222,10 +221,6 @@ const FANOUT: usize = 4;
 const FANOUT_PRESSED: usize = 2;
 /// Tokens; a small model loses track of more.
 const LONGEST_CHUNK: u32 = 4_096;
-/// Tokens, for the smallest window.
-const SHORTEST_SUMMARY: u32 = 48;
-/// Tokens, for the largest window.
-const LONGEST_SUMMARY: u32 = 320;
 
 #[cfg(test)]
 mod tests {
@@ -307,6 +302,24 @@ mod tests {
         assert_eq!(limits.condense(&pressed), Some(1..3));
     }
 
+    /// Two numbers for the share of summaries once let them outgrow their block (80 tokens of a block
+    /// of 128 that keeps 42), or be summed up while they had room.
+    #[test]
+    fn summaries_are_condensed_to_the_share_that_the_prompt_keeps_for_them() {
+        for (window, share) in [(2_048, 42), (8_192, 256), (16_384, 512), (32_768, 1_024)] {
+            let budget = Budget::for_window(window).unwrap();
+            let limits = Limits::of(&budget);
+            assert_eq!((limits.highlights, budget.highlights_share()), (share, share));
+            let mut roots = nodes(&[(0, budget.longest_summary()); 64]);
+            while let Some(run) = limits.condense(&roots) {
+                let depth = roots[run.start].depth + 1;
+                roots.splice(run, nodes(&[(depth, limits.summary)]));
+            }
+            let tokens: u32 = roots.iter().map(|root| root.tokens).sum();
+            assert!(tokens <= budget.tracked, "{tokens} of {} at {window}", budget.tracked);
+        }
+    }
+
     proptest! {
         #[test]
         fn a_leaf_begins_at_the_frontier_and_keeps_out_of_the_tail(
@@ -352,8 +365,10 @@ mod tests {
         fn sizes_suit_every_window(n_ctx in 2_048_u32..200_000) {
             let budget = Budget::for_window(n_ctx).unwrap();
             let limits = Limits::of(&budget);
+            prop_assert!(limits.summary <= budget.longest_summary());
             prop_assert!(limits.summary * 3 < limits.chunk);
             prop_assert!(limits.tail + limits.chunk <= budget.prompt_limit());
+            prop_assert!(limits.tail <= budget.history_floor, "it fits beside full blocks");
             prop_assert!(limits.debt >= 2 * limits.summary);
         }
     }

@@ -128,10 +128,7 @@ struct Made {
     method: SummaryMethod,
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Compacts a session if that is due. Dropping the future ends it within one decode batch; every
     /// summary that was made is kept.
     pub async fn compact(&mut self, session: &SessionId, when: When) -> Compaction {
@@ -404,7 +401,7 @@ where
     ) -> Result<Made, Broken> {
         let target = bounds.limits.summary;
         let below_source = job.source_tokens.saturating_sub(1);
-        let most = target.saturating_mul(LONGEST).min(below_source);
+        let most = self.budget.longest_summary().min(below_source);
         let steps: &[Step] = if bounds.may_ask { &[Step::Normal, Step::Shorter] } else { &[] };
         for &step in steps {
             let asked = self.ask_for(session, survey, job, step, bounds).await?;
@@ -425,7 +422,7 @@ where
                 Err(rejected) => tracing::debug!(%rejected, ?step, "an answer is no summary"),
             }
         }
-        let most = target.saturating_mul(2).min(LONGEST_EXTRACT).min(below_source);
+        let most = target.saturating_mul(2).min(LONGEST_EXTRACT).min(most);
         let extract = compact::extract(job, most, &mut |text: &str| self.count(text))?;
         let (text, tokens) = extract.ok_or(Broken::NothingShorter)?;
         Ok(Made { text, tokens, method: SummaryMethod::Extract })
@@ -515,15 +512,14 @@ where
         let target = bounds.limits.summary;
         let told = compact::instruction(job, step, target, &Shown::Below);
         let (_, max_tokens) = step.grammar(target);
-        let (encoder, n_ctx, beside) = match self.apart.of_mut(ModelRole::Compactor) {
-            Some(own) => (&mut own.encoder, own.model.facts().n_ctx, 0),
+        let (encoder, room) = match self.apart.of_mut(ModelRole::Compactor) {
+            Some(own) => (&mut own.encoder, own.model.facts().n_ctx as usize),
             None => {
-                let beside = survey.live.map_or(0, |(_, length)| length);
-                (&mut self.parts.encoder, self.budget.n_ctx, beside)
+                let conversation = survey.live.map_or(0, |(_, length)| length);
+                (&mut self.parts.encoder, self.budget.companion_room(conversation))
             }
         };
-        let taken = beside.saturating_add(max_tokens as usize);
-        let room = (n_ctx as usize).saturating_sub(taken);
+        let room = room.saturating_sub(max_tokens as usize);
         let prompt = whole_prompt(encoder, &job.lines, &told, room);
         match prompt {
             Ok(prompt) => Ok(prompt.map(|prompt| (prompt, told))),
@@ -610,8 +606,6 @@ const MOST_TURNS: usize = 400;
 const DEADLINE_US: u64 = 600_000_000;
 /// One answer takes no longer, in microseconds.
 pub(super) const CALL_US: u64 = 180_000_000;
-/// How many times its target a summary may have.
-const LONGEST: u32 = 3;
 /// Tokens of a summary that is made without a model.
 const LONGEST_EXTRACT: u32 = 512;
 /// Tokens that a template puts around what was said, at least.

@@ -30,10 +30,7 @@ pub(crate) struct ForkPrompt {
     pub(crate) to: TurnSeq,
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Asks something about the conversation up to turn `to`, or to its newest turn: on a fork of it,
     /// or a companion that has a model of its own with a text. `None` when there is no such
     /// conversation in the cache, or the fork doesn't fit beside it, or nothing of the text fits, or
@@ -75,8 +72,8 @@ where
         let to = to.unwrap_or(live.to);
         let fork = self.conversation(session, from, to, Some(instruction))?;
         let added = fork.length.saturating_sub(fork.shared);
-        let beside = live.length.saturating_add(added).saturating_add(max_tokens as usize);
-        (fork.to == to && beside <= self.budget.n_ctx as usize).then_some(fork)
+        let needed = added.saturating_add(max_tokens as usize);
+        (fork.to == to && needed <= self.budget.companion_room(live.length)).then_some(fork)
     }
 
     /// The turn with which the conversation begins that the newest prompt showed and the next one

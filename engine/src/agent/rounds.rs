@@ -22,12 +22,12 @@ use garret_core::prompt::{Content, Message, PromptEncoder, Role};
 use garret_core::scan::is_quoted;
 use garret_core::time::Confidence;
 use garret_core::token::{Token, TokenBuf, TokenBytes};
-use smol::channel::Receiver;
 
 use super::Agent;
 use super::draft::{Asked, Draft, Wish};
 use super::promise::is_promise;
 use super::prompt::spelled;
+use crate::cancel::Cancel;
 use crate::receipt::RoundReport;
 use crate::tools::{self, Answer, Call, Context, fence};
 use crate::trace::{Around, Exchange};
@@ -57,16 +57,13 @@ impl<'a> Talk<'a> {
     }
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Generates a reply and looks up what the model asks for on the way.
     pub(super) async fn converse(
         &mut self,
         mut talk: Talk<'_>,
         draft: &mut Draft,
-        stop: &Receiver<()>,
+        cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Finish, M::Error> {
         loop {
@@ -74,10 +71,10 @@ where
             let prompt = [&talk.prompt, draft.generated()].concat();
             let finish = match self.max_tokens(prompt.len(), draft) {
                 0 => Finish::Length,
-                most => self.generate(&prompt, most, None, draft, stop, on_text).await?,
+                most => self.generate(&prompt, most, None, draft, cancel, on_text).await?,
             };
             if !self.goes_on(&mut talk, draft, finish, on_text) {
-                return self.insist(&talk, finish, draft, stop, on_text).await;
+                return self.insist(&talk, finish, draft, cancel, on_text).await;
             }
         }
     }
@@ -88,7 +85,7 @@ where
         talk: &Talk<'_>,
         finish: Finish,
         draft: &mut Draft,
-        stop: &Receiver<()>,
+        cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Finish, M::Error> {
         if finish == Finish::Cancelled || !draft.is_blank() {
@@ -99,7 +96,7 @@ where
         let again = match self.max_tokens(talk.prompt.len(), draft) {
             0 => Finish::Length,
             most => {
-                let again = self.generate(&talk.prompt, most, Some(WORDS), draft, stop, on_text);
+                let again = self.generate(&talk.prompt, most, Some(WORDS), draft, cancel, on_text);
                 again.await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "the model couldn't be asked again for words");
                     Finish::Stop
@@ -116,13 +113,8 @@ where
     /// Tokens that may follow a prompt.
     fn max_tokens(&self, prompt: usize, draft: &Draft) -> u32 {
         let left = self.budget.reply_reserve.saturating_sub(draft.receipt.reply_tokens);
-        let free = self.hard_limit().saturating_sub(prompt);
+        let free = (self.budget.turn_limit() as usize).saturating_sub(prompt);
         left.min(u32::try_from(free).unwrap_or(u32::MAX))
-    }
-
-    /// Most tokens of a prompt and its reply.
-    fn hard_limit(&self) -> usize {
-        self.budget.n_ctx.saturating_sub(self.budget.companion_reserve) as usize
     }
 
     /// Prepares what comes after a generation that ended; whether something does.
@@ -190,7 +182,8 @@ where
         let foot = if last { LAST } else { NEXT };
         let role = if self.native.is_some() { Role::Tool } else { Role::User };
         let Some(room) = self.room(talk, draft, role, foot) else { return false };
-        let (room, here) = (room.min(self.ceiling()), talk.session.as_str());
+        let room = room.min(self.budget.tool_result() as usize);
+        let here = talk.session.as_str();
         let fenced = fence(&answer, &mut self.parts.encoder, room, here);
         let (text, shortened) = match fenced {
             Ok(Some(fenced)) => (fenced.text, fenced.shortened),
@@ -234,18 +227,13 @@ where
         tools::run(&context, &call).unwrap_or_else(|error| Answer::failed(written, &error))
     }
 
-    /// Most tokens of one result.
-    const fn ceiling(&self) -> usize {
-        (self.budget.n_ctx / CEILING_SHARE) as usize
-    }
-
     /// Tokens that a result may have before `foot`; `None` when the reply took too much already.
     fn room(&mut self, talk: &Talk<'_>, draft: &Draft, role: Role, foot: &str) -> Option<usize> {
         let around = self.suffix(draft.generated(), (role, foot))?.len();
         let left = self.budget.reply_reserve.saturating_sub(draft.receipt.reply_tokens);
         let reply = left.min(self.budget.reply_reserve / 2);
         let taken = talk.prompt.len() + draft.generated().len() + around + reply as usize;
-        let free = self.hard_limit().checked_sub(taken)?;
+        let free = (self.budget.turn_limit() as usize).checked_sub(taken)?;
         (reply >= SHORTEST_REPLY && free > 0).then_some(free)
     }
 
@@ -328,9 +316,6 @@ fn tokens(count: usize) -> u32 {
 
 /// Most rounds of one turn.
 pub(super) const MOST_ROUNDS: usize = 3;
-
-/// A result has at most this part of the window.
-const CEILING_SHARE: u32 = 8;
 /// Tokens without which no reply is begun.
 const SHORTEST_REPLY: u32 = 16;
 /// Below a result.

@@ -269,3 +269,63 @@ const HIGHLIGHTS: &str = "[Earlier in this conversation]\n";
 const MOST_BYTES: usize = 40 << 10;
 /// Tokens that the whole may have more where it meets the instructions.
 const SEAM: u32 = 4;
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use garret_core::prompt::Message;
+    use garret_core::testing::ByteEncoder;
+    use garret_core::token::{Token, TokenBuf};
+
+    use super::*;
+
+    /// Counts a token for every three bytes: more than tokenizers need for English.
+    struct Thirds;
+
+    impl PromptEncoder for Thirds {
+        type Error = Infallible;
+
+        fn encode(
+            &mut self,
+            messages: &[Message<'_>],
+            out: &mut TokenBuf<'_>,
+            ends: &mut [usize],
+        ) -> Result<(), EncodeError<Infallible>> {
+            ByteEncoder.encode(messages, out, ends)
+        }
+
+        fn count(
+            &mut self,
+            content: &Content<'_>,
+            _limit: usize,
+        ) -> Result<usize, EncodeError<Infallible>> {
+            Ok(content.len().div_ceil(3))
+        }
+
+        fn detokenize(&self, token: Token, out: &mut dyn FnMut(&[u8])) {
+            ByteEncoder.detokenize(token, out);
+        }
+    }
+
+    /// A summary was once taken up to three times its length, which is more than the whole block of
+    /// the smallest window has: none that long was ever shown there.
+    #[test]
+    fn the_longest_summary_has_room_in_the_block() {
+        for window in [2_048, 8_192, 16_384, 32_768] {
+            let budget = Budget::for_window(window).unwrap();
+            let text = "ab ".repeat(budget.longest_summary() as usize);
+            let root = Root {
+                id: 12,
+                from: 101,
+                to: 214,
+                text: text.trim_end(),
+                earliest_ms: Some(1_683_500_000_000),
+                latest_ms: Some(1_683_700_000_000),
+            };
+            let sources = Sources { roots: vec![root], ..Sources::default() };
+            let shown = show(&mut Thirds, &budget, &sources).unwrap();
+            assert_eq!(shown.summaries, [12], "{window}: {}", shown.text);
+        }
+    }
+}

@@ -10,6 +10,7 @@
 mod chat_script;
 mod chat_terminal;
 mod examples;
+mod manual;
 mod memory;
 mod memory_facts;
 mod memory_forget;
