@@ -6,7 +6,7 @@
 //! let new = Age::default();
 //! assert_eq!(new.stage(), Stage::Fresh);
 //! let old = Age { turns: Some(500), days: 400, ..new };
-//! assert_eq!(old.stage(), Stage::Forgotten);
+//! assert_eq!(old.stage(), Stage::Dormant);
 //! assert_eq!(Age { pinned: true, ..old }.stage(), Stage::Fresh);
 //! assert_eq!(Age { uses: 20, ..old }.stage(), Stage::Cold);
 //! ```
@@ -15,10 +15,10 @@
 //! |---|---|---|
 //! | warm | 1 | or 7 |
 //! | cold | 12 | or 30 |
-//! | forgotten | 30 | and 90 |
+//! | dormant | 30 | and 90 |
 //!
-//! A forgotten fact isn't recalled in a chat; it is never deleted. So both clocks must agree on it: a
-//! long evening makes nothing forgotten, nor does a holiday. Each doubling of the number of uses
+//! A dormant fact isn't recalled in a chat; it is never deleted. So both clocks must agree on it: a
+//! long evening makes nothing dormant, nor does a holiday. Each doubling of the number of uses
 //! adds once the first length to every one of these.
 //!
 //! Limits: the caller reads the clock; days are whole.
@@ -49,28 +49,27 @@ pub enum Stage {
     /// Of an earlier one.
     Cold,
     /// Not recalled in a chat any more.
-    Forgotten,
+    Dormant,
 }
 
 impl Stage {
-    /// The name on the wire: `fresh`, `warm`, `cold` or `forgotten`.
+    /// Returns the name on the wire: `fresh`, `warm`, `cold` or, for a dormant fact, `forgotten`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Fresh => "fresh",
             Self::Warm => "warm",
             Self::Cold => "cold",
-            Self::Forgotten => "forgotten",
+            Self::Dormant => "forgotten",
         }
     }
 
-    /// What ranking multiplies a fact's share of recency with: 1 for a fresh one, 0 for a forgotten
-    /// one.
+    /// Returns the factor of a fact's recency in the ranking: 1 for a fresh one, 0 for a dormant one.
     pub const fn weight(self) -> f32 {
         match self {
             Self::Fresh => 1.0,
             Self::Warm => 0.9,
             Self::Cold => 0.6,
-            Self::Forgotten => 0.0,
+            Self::Dormant => 0.0,
         }
     }
 }
@@ -95,9 +94,9 @@ impl Age {
         let turns = self.turns.map(|turns| turns / slow);
         let days = self.days / slow;
         let over = |limit: Limit| turns.is_some_and(|turns| turns >= limit.turns);
-        let long_ago = days >= FORGOTTEN.days && turns.is_none_or(|turns| turns >= FORGOTTEN.turns);
+        let long_ago = days >= DORMANT.days && turns.is_none_or(|turns| turns >= DORMANT.turns);
         match () {
-            () if long_ago => Stage::Forgotten,
+            () if long_ago => Stage::Dormant,
             () if over(COLD) || days >= COLD.days => Stage::Cold,
             () if over(WARM) || days >= WARM.days => Stage::Warm,
             () => Stage::Fresh,
@@ -113,7 +112,7 @@ struct Limit {
 
 const WARM: Limit = Limit { turns: 1, days: 7 };
 const COLD: Limit = Limit { turns: 12, days: 30 };
-const FORGOTTEN: Limit = Limit { turns: 30, days: 90 };
+const DORMANT: Limit = Limit { turns: 30, days: 90 };
 /// Most doublings that count.
 const SLOWEST: u32 = 9;
 const DAY_MS: u64 = 86_400_000;
@@ -139,27 +138,27 @@ mod tests {
             (0, 30, Stage::Cold),
             (29, 90, Stage::Cold),
             (30, 89, Stage::Cold),
-            (30, 90, Stage::Forgotten),
+            (30, 90, Stage::Dormant),
         ] {
             assert_eq!(age(turns, days).stage(), stage, "{turns} turns, {days} days");
         }
-        assert_eq!(Age { turns: None, ..age(0, 90) }.stage(), Stage::Forgotten);
+        assert_eq!(Age { turns: None, ..age(0, 90) }.stage(), Stage::Dormant);
         assert_eq!(Age { turns: None, ..age(0, 89) }.stage(), Stage::Cold);
     }
 
     #[test]
     fn recall_slows_it() {
         let old = age(59, 179);
-        assert_eq!(old.stage(), Stage::Forgotten);
+        assert_eq!(old.stage(), Stage::Dormant);
         assert_eq!(Age { uses: 1, ..old }.stage(), Stage::Cold);
-        assert_eq!(Age { uses: 1, ..age(60, 180) }.stage(), Stage::Forgotten);
+        assert_eq!(Age { uses: 1, ..age(60, 180) }.stage(), Stage::Dormant);
         assert_eq!(Age { uses: 3, ..age(60, 180) }.stage(), Stage::Cold);
     }
 
     #[test]
     fn a_clock_that_was_set_back_makes_nothing_older() {
         assert_eq!(Age::since(5, i64::MIN).days, 0);
-        assert_eq!(Age::since(i64::MIN, i64::MAX).stage(), Stage::Forgotten);
+        assert_eq!(Age::since(i64::MIN, i64::MAX).stage(), Stage::Dormant);
         assert_eq!(Age::since(0, 86_400_000 * 3 - 1).days, 2);
     }
 

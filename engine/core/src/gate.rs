@@ -16,10 +16,11 @@
 //! assert!(gate.decide(Mode::ColdStart, &told).infer);
 //! ```
 //!
-//! What companions found counts at the next decision and once ([`Gate::learned`]), and not again before
-//! a message gave reason by itself, so that an inference can't keep asking for the next one. A topic that may have
-//! changed is `None` without an embedder, and says nothing then. A contradiction asks for the facts
-//! to be read, not for a compaction, which would change the prompt's prefix.
+//! An inference that was sure of itself counts at the next decision ([`Gate::inferred`]). It counts once,
+//! and the next one doesn't before a message gave reason by itself: so no inference keeps asking for
+//! the next. Without an embedder nobody knows whether the topic changed; that is `None` and says
+//! nothing. A contradiction asks for the facts to be read, not for a compaction, which would change
+//! the prompt's prefix.
 //!
 //! Limits: it decides from what it is told; the sensors are the caller's.
 
@@ -113,17 +114,6 @@ impl Signals {
     }
 }
 
-/// What the companions found, for the next decision.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Learned {
-    /// Something is worth looking into.
-    pub digging: bool,
-    /// The user takes something for granted that doesn't agree with what is known.
-    pub premise_conflict: bool,
-    /// How sure the inference was, 0 to 1; 0 for none.
-    pub confidence: f32,
-}
-
 /// A reason to run a companion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -142,10 +132,6 @@ pub enum Reason {
     TopicChanged,
     /// The message can't be true beside a fact.
     Contradiction,
-    /// A companion found something worth looking into.
-    Digging,
-    /// The last inference found a premise that doesn't hold.
-    PremiseConflict,
     /// The last inference was sure of itself.
     Confidence,
     /// The model asked for an inference.
@@ -164,7 +150,7 @@ pub enum Reason {
 
 impl Reason {
     /// All of them, in the order in which they are reported.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 14] = [
         Self::Freshness,
         Self::FreshnessTied,
         Self::Anaphora,
@@ -172,8 +158,6 @@ impl Reason {
         Self::Oblique,
         Self::TopicChanged,
         Self::Contradiction,
-        Self::Digging,
-        Self::PremiseConflict,
         Self::Confidence,
         Self::TagInfer,
         Self::TagCompact,
@@ -193,8 +177,6 @@ impl Reason {
             Self::Oblique => "oblique",
             Self::TopicChanged => "topic_changed",
             Self::Contradiction => "contradiction",
-            Self::Digging => "digging",
-            Self::PremiseConflict => "premise_conflict",
             Self::Confidence => "confidence",
             Self::TagInfer => "tag_infer",
             Self::TagCompact => "tag_compact",
@@ -213,8 +195,6 @@ impl Reason {
             Self::Hedge => 1 << 3,
             Self::TopicChanged => 1 << 4,
             Self::Contradiction => 1 << 5,
-            Self::Digging => 1 << 6,
-            Self::PremiseConflict => 1 << 7,
             Self::Confidence => 1 << 8,
             Self::TagInfer => 1 << 9,
             Self::TagCompact => 1 << 10,
@@ -256,11 +236,6 @@ impl Reasons {
     const fn own(self) -> bool {
         self.0 & OWN != 0
     }
-
-    /// Whether one of them is what companions found.
-    const fn carried(self) -> bool {
-        self.0 & CARRIED != 0
-    }
 }
 
 /// Reasons that are in the message itself.
@@ -273,10 +248,6 @@ const OWN: u16 = Reason::Freshness.bit()
     | Reason::Contradiction.bit()
     | Reason::TagInfer.bit();
 
-/// Reasons that companions found.
-const CARRIED: u16 =
-    Reason::Digging.bit() | Reason::PremiseConflict.bit() | Reason::Confidence.bit();
-
 /// What is to be done after a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Decision {
@@ -286,8 +257,6 @@ pub struct Decision {
     pub compact: bool,
     /// Read the message for facts.
     pub extract: bool,
-    /// There is reason to think longer: two strong signals in one message.
-    pub deep: bool,
     /// What was noticed.
     pub reasons: Reasons,
     /// Score of the inferrer, 0 to 2.
@@ -306,8 +275,9 @@ pub struct Gate {
     compact_loud: bool,
     /// Dates, addresses and identifiers since the last compaction.
     spans: u8,
-    learned: Learned,
-    /// Whether findings have counted since a message last gave reason by itself.
+    /// Confidence of the last inference, 0 to 1, until a decision has counted it; 0 for none.
+    confidence: f32,
+    /// True once a confidence has counted and no message gave reason by itself since.
     chained: bool,
 }
 
@@ -328,28 +298,26 @@ impl Gate {
         let full = share(signals.fill) >= FULL;
         let compact_due = self.compact >= compact_threshold - ROUNDING || signals.tag_compact;
         self.infer_loud = match due {
-            true if self.infer >= INFER - ROUNDING || strong > 0 => LOUD_TURNS,
+            true if self.infer >= INFER - ROUNDING || strong => LOUD_TURNS,
             true => self.infer_loud.saturating_sub(1),
             false => 0,
         };
-        self.chained = !reasons.own() && (self.chained || reasons.carried());
+        self.chained = !reasons.own() && (self.chained || reasons.has(Reason::Confidence));
         self.compact_loud = compact_due;
         decision.compact = full || (compact_due && mode != Mode::Off);
         decision.infer = due && mode != Mode::Off;
-        decision.deep = decision.infer && strong >= 2;
         decision.extract = (signals.personal || signals.contradiction) && mode != Mode::Off;
         if mode == Mode::Turbo {
             decision.infer = true;
-            decision.deep = true;
             decision.reasons.add(Reason::Turbo);
         }
         (decision.infer_score, decision.compact_score) = (self.infer, self.compact);
         decision
     }
 
-    /// Keeps what the companions found for the next decision.
-    pub fn learned(&mut self, learned: Learned) {
-        self.learned = Learned { confidence: share(learned.confidence), ..learned };
+    /// Keeps how sure an inference was, 0 to 1, for the next decision; 0 when there was none.
+    pub fn inferred(&mut self, confidence: f32) {
+        self.confidence = share(confidence);
     }
 
     /// A compaction was done: what had asked for it counts no more.
@@ -366,12 +334,12 @@ impl Gate {
         Self { infer, spans: self.spans, ..Self::default() }
     }
 
-    /// Adds to the inferrer's score; how many strong signals there were.
-    fn score_inference(&mut self, signals: &Signals, reasons: &mut Reasons) -> u8 {
-        let mut strong = 0_u8;
+    /// Adds to the inferrer's score, and returns whether there was a strong signal.
+    fn score_inference(&mut self, signals: &Signals, reasons: &mut Reasons) -> bool {
+        let mut strong = false;
         let mut add = |reason, points: f32, is_strong: bool| {
             reasons.add(reason);
-            strong = strong.saturating_add(u8::from(is_strong));
+            strong |= is_strong;
             points
         };
         let changed = signals.topic_changed == Some(true) && signals.needs_topic();
@@ -398,16 +366,9 @@ impl Gate {
         if signals.contradiction {
             sum += add(Reason::Contradiction, 0.7, true);
         }
-        let learned = core::mem::take(&mut self.learned);
-        if !self.chained {
-            if learned.digging {
-                sum += add(Reason::Digging, 0.6, true);
-            }
-            if learned.premise_conflict {
-                sum += add(Reason::PremiseConflict, 0.6, true);
-            } else if learned.confidence >= 0.6 {
-                sum += add(Reason::Confidence, 0.4 * (learned.confidence - 0.4), false);
-            }
+        let confidence = core::mem::take(&mut self.confidence);
+        if !self.chained && confidence >= SURE {
+            sum += add(Reason::Confidence, 0.4 * (confidence - 0.4), false);
         }
         self.infer = (self.infer * INFER_DECAY + sum).min(MOST);
         if signals.tag_infer {
@@ -459,6 +420,8 @@ const COMPACT_DECAY: f32 = 0.8;
 const FILLING: f32 = 0.65;
 /// Share of the window from which on a compaction is due.
 const FULL: f32 = 0.8;
+/// Confidence from which on an inference speaks for the next one.
+const SURE: f32 = 0.6;
 /// Most a score can be.
 const MOST: f32 = 2.0;
 /// Words of a message that is short.

@@ -1,6 +1,6 @@
 //! What the companions that read a user's mind do with a session while nobody waits.
 
-use garret_core::gate::{Learned, Mode};
+use garret_core::gate::Mode;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
@@ -25,10 +25,7 @@ struct Heard {
     seen: Perception,
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Reads what the user said of themselves in turns that weren't read yet; how many facts are new.
     /// Dropping the future keeps what was done. What fails is left alone for a while.
     pub(super) async fn extract(&mut self, session: &SessionId) -> usize {
@@ -272,8 +269,7 @@ where
         self.set_carry(session, &carry, ticket)?;
         let percent = inference.likeliest().map_or(0, |guess| guess.percent);
         let mind = self.mind(session, turn)?;
-        let learned = Learned { confidence: f32::from(percent) / 100.0, ..Learned::default() };
-        mind.gate_mut().learned(learned);
+        mind.gate_mut().inferred(f32::from(percent) / 100.0);
         Ok(mind.save(&store)?)
     }
 

@@ -38,7 +38,7 @@ pub fn sift(store: &Store, hits: Vec<Hit>, now_ms: Option<i64>) -> Result<Vec<Hi
         if let Ok(id) = hit.id.parse::<FactId>()
             && let Some(fact) = store.fact(id)?
         {
-            if stage(store, &fact, now_ms)? == Stage::Forgotten {
+            if stage(store, &fact, now_ms)? == Stage::Dormant {
                 continue;
             }
             if fact.inferred {

@@ -1,6 +1,6 @@
 //! A gate as bytes, to be kept beside its session.
 
-use super::{Gate, Learned, MOST, MOST_SPANS, share};
+use super::{Gate, MOST, MOST_SPANS, share};
 
 impl Gate {
     /// Bytes of a gate.
@@ -10,10 +10,9 @@ impl Gate {
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let [a, b, c, d] = self.infer.to_le_bytes();
         let [e, f, g, h] = self.compact.to_le_bytes();
-        let [i, j, k, l] = self.learned.confidence.to_le_bytes();
-        let flags =
-            [self.compact_loud, self.learned.digging, self.learned.premise_conflict, self.chained];
-        let flags = flags.into_iter().rev().fold(0, |byte: u8, flag| byte << 1 | u8::from(flag));
+        let [i, j, k, l] = self.confidence.to_le_bytes();
+        // Bits 1 and 2 were findings of companions that none made; older files may have them set.
+        let flags = u8::from(self.compact_loud) | u8::from(self.chained) << 3;
         [VERSION, a, b, c, d, e, f, g, h, i, j, k, l, self.infer_loud, self.spans, flags, 0]
     }
 
@@ -39,11 +38,7 @@ impl Gate {
             infer_loud,
             compact_loud: flag(0),
             spans: spans.min(MOST_SPANS),
-            learned: Learned {
-                digging: flag(1),
-                premise_conflict: flag(2),
-                confidence: share(confidence),
-            },
+            confidence: share(confidence),
             chained: flag(3),
         })
     }

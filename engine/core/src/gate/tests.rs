@@ -35,7 +35,7 @@ fn a_quiet_message_runs_no_companion() {
     let mut gate = Gate::default();
     for _ in 0..50 {
         let decision = decide(&mut gate, &QUIET);
-        assert!(!decision.infer && !decision.compact && !decision.extract && !decision.deep);
+        assert!(!decision.infer && !decision.compact && !decision.extract);
         assert_eq!(decision.reasons, Reasons::default());
     }
 }
@@ -54,14 +54,6 @@ fn freshness_and_a_date_fire_at_once() {
     let decision = decide(&mut Gate::default(), &dated);
     assert!(decision.infer && !decision.compact);
     assert!(decision.reasons.has(Reason::FreshnessTied));
-}
-
-#[test]
-fn two_strong_signals_are_reason_to_think_longer_and_one_is_not() {
-    let one = decide(&mut Gate::default(), &CONTRADICTION);
-    assert!(one.infer && !one.deep);
-    let two = Signals { freshness: true, anchored: true, ..CONTRADICTION };
-    assert!(decide(&mut Gate::default(), &two).deep);
 }
 
 #[test]
@@ -92,23 +84,18 @@ fn a_gate_that_fired_is_quiet_again_within_five_quiet_turns() {
 /// turn the score would settle at .44, above the lower threshold.
 #[test]
 fn a_sure_inference_does_not_latch() {
-    let sure = Learned { confidence: 0.95, ..Learned::default() };
-    for found in
-        [sure, Learned { digging: true, ..sure }, Learned { premise_conflict: true, ..sure }]
-    {
-        let mut gate = loud();
-        let mut fired = 0;
-        for _ in 0..40 {
-            gate.learned(found);
-            fired += u8::from(decide(&mut gate, &QUIET).infer);
-        }
-        assert!(fired <= 5, "{fired} of 40");
-        gate.learned(found);
-        let noticed = decide(&mut gate, &CONTRADICTION);
-        assert!(!noticed.reasons.carried() && noticed.infer);
-        gate.learned(found);
-        assert!(decide(&mut gate, &QUIET).reasons.carried());
+    let mut gate = loud();
+    let mut fired = 0;
+    for _ in 0..40 {
+        gate.inferred(0.95);
+        fired += u8::from(decide(&mut gate, &QUIET).infer);
     }
+    assert!(fired <= 5, "{fired} of 40");
+    gate.inferred(0.95);
+    let noticed = decide(&mut gate, &CONTRADICTION);
+    assert!(!noticed.reasons.has(Reason::Confidence) && noticed.infer);
+    gate.inferred(0.95);
+    assert!(decide(&mut gate, &QUIET).reasons.has(Reason::Confidence));
 }
 
 /// The lower threshold is for a conversation that just was hard to read, not for every later one.
@@ -181,12 +168,20 @@ fn a_session_gone_back_to_begins_with_its_newest_message() {
 }
 
 #[test]
-fn findings_count_once() {
+fn a_confidence_counts_once() {
     let mut gate = Gate::default();
-    gate.learned(Learned { digging: true, ..Learned::default() });
+    gate.inferred(0.95);
     let first = decide(&mut gate, &QUIET);
-    assert!(first.infer && first.reasons.has(Reason::Digging));
-    assert!(!decide(&mut gate, &QUIET).reasons.has(Reason::Digging));
+    assert!(!first.infer && first.reasons.has(Reason::Confidence));
+    assert!(!decide(&mut gate, &QUIET).reasons.has(Reason::Confidence));
+}
+
+/// Findings that no companion ever made have bits in gates that were stored.
+#[test]
+fn a_gate_that_was_stored_with_findings_is_read() {
+    let mut bytes = loud().to_bytes();
+    bytes[15] |= 0b110;
+    assert_eq!(Gate::from_bytes(&bytes), Some(loud()));
 }
 
 #[test]
@@ -253,21 +248,18 @@ proptest! {
     /// five quiet messages the gate is quiet.
     #[test]
     fn whatever_sensors_say_the_gate_stays_sane(
-        noise in prop::collection::vec((signals(), any::<f32>(), any::<bool>()), 0..20),
+        noise in prop::collection::vec((signals(), any::<f32>()), 0..20),
     ) {
         let mut gate = Gate::default();
-        for (signals, confidence, found) in &noise {
+        for (signals, confidence) in &noise {
             let decision = decide(&mut gate, signals);
             prop_assert!((0.0..=MOST).contains(&decision.infer_score));
             prop_assert!((0.0..=MOST).contains(&decision.compact_score));
-            prop_assert!(decision.infer || !decision.deep);
             prop_assert!(decision.infer || !signals.tag_infer);
-            gate.learned(Learned {
-                digging: *found, premise_conflict: *found, confidence: *confidence,
-            });
+            gate.inferred(*confidence);
             prop_assert_eq!(Gate::from_bytes(&gate.to_bytes()), Some(gate));
         }
-        gate.learned(Learned::default());
+        gate.inferred(0.0);
         gate.compacted();
         for _ in 0..5 {
             decide(&mut gate, &QUIET);
