@@ -74,7 +74,6 @@ pub mod agent;
 mod compact;
 pub mod companion;
 pub mod config;
-pub mod device;
 pub mod embed;
 pub mod export;
 pub mod fingerprint;

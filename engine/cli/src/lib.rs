@@ -34,7 +34,9 @@ mod why;
 
 use std::process::ExitCode;
 
-use garret::config::{Config, ConfigError, Home, Sources, default_file, device_profile, environment};
+use garret::config::{
+    Config, ConfigError, Home, Sources, default_file, device_profile, environment,
+};
 use garret_hal::heap;
 
 use self::args::{Command, Invocation};
