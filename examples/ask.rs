@@ -4,6 +4,7 @@
 
 use std::io::Write;
 
+use garret::Cancel;
 use garret::config::{Config, Sources};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -11,13 +12,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let message = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
     let config = Config::resolve(Sources::of_process()?)?;
     let mut agent = garret::open::agent(&config)?;
-    let (_stop, stopped) = smol::channel::bounded(1);
     let session = "example".parse()?;
     let mut print = |piece: &str| {
         // A closed terminal is no reason to lose the turn.
         let _ = write!(std::io::stdout(), "{piece}").and_then(|()| std::io::stdout().flush());
     };
-    let outcome = smol::block_on(agent.turn(&session, &message, &stopped, &mut print))?;
+    let outcome = smol::block_on(agent.turn(&session, &message, &Cancel::new(), &mut print))?;
     println!("\n[turn {}: {} prompt tokens]", outcome.turn, outcome.receipt.prompt_tokens);
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
 
 use clap::Args;
+use garret::Cancel;
 use garret::agent::{Agent, Options as AgentOptions, Parts};
 use garret::config::Config;
 use garret::embed::{self, Embed};
@@ -235,7 +236,7 @@ impl<'t> Bench<'t> {
         let mut agent = Agent::new(parts, options)?;
         // The index is made at the first search of a process, not at each turn.
         store.find(&garret_storage::search::Search::new("warm", 1))?;
-        let (_never, stop) = smol::channel::bounded(1);
+        let stop = Cancel::new();
         let began = std::time::Instant::now();
         let mut ignore = |_: &str| {};
         let turn = agent.turn(&history.session, &question.question, &stop, &mut ignore);

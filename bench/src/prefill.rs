@@ -12,6 +12,7 @@ use std::error::Error;
 use std::path::PathBuf;
 
 use clap::Args;
+use garret::Cancel;
 use garret::agent::Agent;
 use garret::config::Config;
 use garret::open::Plan;
@@ -136,7 +137,7 @@ impl Bench {
     }
 
     fn turn(&mut self, turn: u64) -> Result<(), Box<dyn Error>> {
-        let (_never, stop) = smol::channel::bounded(1);
+        let stop = Cancel::new();
         let text = talk::message(turn);
         let answered = smol::block_on(self.agent.turn(&self.session, &text, &stop, &mut |_| {}));
         let receipt = answered?.receipt;

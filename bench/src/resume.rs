@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
+use garret::Cancel;
 use garret::agent::Agent;
 use garret::config::Config;
 use garret::open::{self, Plan};
@@ -155,7 +156,7 @@ fn first_token(
     session: &SessionId,
     text: &str,
 ) -> Result<(f64, Receipt), Box<dyn Error>> {
-    let (_never, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     let began = Instant::now();
     let mut first = None;
     let mut listen = |_: &str| {

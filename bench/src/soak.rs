@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
+use garret::Cancel;
 use garret::agent::{Agent, Parts};
 use garret::config::Config;
 use garret::embed;
@@ -121,7 +122,7 @@ impl Bench {
         let call = talk::call(turn);
         let said: Vec<&str> = call.iter().map(String::as_str).chain([reply.as_str()]).collect();
         self.model.say(&said);
-        let (_never, stop) = smol::channel::bounded(1);
+        let stop = Cancel::new();
         let (began, before) = (Instant::now(), process_time());
         let answered = smol::block_on(self.agent.turn(&self.session, &text, &stop, &mut |_| {}));
         let (spent, wall) = (process_time() - before, began.elapsed());

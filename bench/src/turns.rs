@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use garret::Cancel;
 use garret::agent::Agent;
 use garret::config::Config;
 use garret::open::Plan;
@@ -104,7 +105,7 @@ impl Bench {
     }
 
     fn turn(&mut self, number: usize, text: &str) -> Result<Row, Box<dyn Error>> {
-        let (_never, stop) = smol::channel::bounded(1);
+        let stop = Cancel::new();
         let mut first = None;
         let began = Instant::now();
         let mut listen = |_: &str| {

@@ -3,7 +3,7 @@
 //!
 //! [`Agent`] is generic over the two ports of a model, so that the same loop runs on llama.cpp and
 //! on a scripted model. It knows no terminal and no signal: text leaves through a callback, and a
-//! message on a channel stops a reply.
+//! [`Cancel`](crate::Cancel) ends a reply.
 //!
 //! A prompt shows, beside the conversation, what was said elsewhere and answers the message best. It
 //! stands in the newest message alone, so after such a turn the model's cache holds words that no
@@ -16,6 +16,7 @@ mod apart;
 mod catch_up;
 mod compact;
 mod draft;
+mod error;
 mod fork;
 mod history;
 mod idle;
@@ -37,8 +38,8 @@ mod volatile;
 
 use std::sync::Arc;
 
-use garret_core::assemble::{self, AssembleError};
-use garret_core::budget::{Budget, BudgetError};
+use garret_core::assemble;
+use garret_core::budget::Budget;
 use garret_core::gate::Mode;
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Sampling};
@@ -61,13 +62,14 @@ use slot::Instructions;
 pub use apart::OwnModel;
 pub use catch_up::{CaughtUp, Chore, Failure};
 pub use compact::{Compaction, When};
+pub use error::{AgentError, EncoderError, PromptError, ToolProtocolError, TurnError};
 pub(crate) use history::{unanswered, words};
 pub use idle::Idled;
 pub use protocol::ToolProtocol;
 pub use resume::PendingSnapshot;
 pub use rounds::WORDS;
 pub use slot::{Context, PERSONA};
-pub use turn::{Outcome, Timing, TurnError};
+pub use turn::{Outcome, Timing};
 
 /// What an agent is built from.
 pub struct Parts<M, E> {
@@ -157,10 +159,7 @@ struct Breakers {
     vectors: Breaker,
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// An agent whose system prompt is known to fit and whose template is known to render.
     ///
     /// # Errors
@@ -277,36 +276,4 @@ pub struct LastReceipt {
     pub turn: u64,
     /// Its account.
     pub receipt: StoredReceipt,
-}
-
-/// Why there is no agent.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AgentError {
-    /// The window can't be divided as asked.
-    #[error(transparent)]
-    Budget(#[from] BudgetError),
-    /// The system prompt doesn't fit.
-    #[error("{0}")]
-    Prompt(String),
-    /// The form of tool calls that was asked for can't be used.
-    #[error(
-        "the model's own form of tool calls can't be used: {reason}; set tool_protocol to auto or tags"
-    )]
-    ToolProtocol {
-        /// Why not.
-        reason: String,
-    },
-    /// The chat template fails.
-    #[error("the model's chat template can't be used: {0}")]
-    Template(Box<dyn std::error::Error>),
-}
-
-impl<E: std::error::Error + 'static> From<AssembleError<E>> for AgentError {
-    fn from(error: AssembleError<E>) -> Self {
-        match error {
-            AssembleError::Encoder(error) => Self::Template(Box::new(error)),
-            other => Self::Prompt(other.to_string()),
-        }
-    }
 }

@@ -71,6 +71,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+mod cancel;
 mod compact;
 pub mod companion;
 pub mod config;
@@ -89,6 +90,7 @@ pub mod tame;
 pub mod tools;
 pub mod trace;
 
+pub use cancel::Cancel;
 pub use garret_core as core;
 pub use garret_hal as hal;
 pub use garret_storage as storage;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use garret::Cancel;
 use garret::agent::{Agent, Outcome, Parts, TurnError};
 use garret_core::id::SessionId;
 use garret_core::model::ChatModel;
@@ -61,12 +62,12 @@ pub fn tell(store: &Store, session: &SessionId, user: &str, answer: &str, at: Wa
 ///
 /// # Errors
 /// The agent's.
-pub fn turn<M: ChatModel, E: PromptEncoder<Error: 'static>>(
+pub fn turn<M: ChatModel, E: PromptEncoder>(
     agent: &mut Agent<M, E>,
     session: &SessionId,
     text: &str,
 ) -> Result<Outcome, TurnError> {
-    let (_keep, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     smol::block_on(agent.turn(session, text, &stop, &mut |_| {}))
 }
 
@@ -74,10 +75,7 @@ pub fn turn<M: ChatModel, E: PromptEncoder<Error: 'static>>(
 ///
 /// # Panics
 /// When it fails.
-pub fn say<M: ChatModel, E: PromptEncoder<Error: 'static>>(
-    agent: &mut Agent<M, E>,
-    text: &str,
-) -> Outcome {
+pub fn say<M: ChatModel, E: PromptEncoder>(agent: &mut Agent<M, E>, text: &str) -> Outcome {
     turn(agent, &session(), text).expect("the turn is answered")
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
+use garret::Cancel;
 use garret::agent::{Outcome, When};
 use garret::config::{Config, SnapshotPolicy};
 use garret::names::new_session;
@@ -18,7 +19,7 @@ use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
 use garret_storage::{Store, WriteError};
 use serde::Serialize;
-use smol::channel::{Receiver, bounded};
+use smol::channel::bounded;
 use smol::future::or;
 
 use super::args::Chat;
@@ -216,8 +217,8 @@ impl Talk {
         print: &mut dyn FnMut(&str) -> io::Result<()>,
     ) -> Result<Outcome, Box<dyn Error>> {
         let Self { agent, session, interrupts, .. } = self;
-        let (outcome, printed) = stoppable(interrupts, print, |stop, on_text| {
-            smol::block_on(agent.turn(session, text, stop, on_text))
+        let (outcome, printed) = stoppable(interrupts, print, |cancel, on_text| {
+            smol::block_on(agent.turn(session, text, cancel, on_text))
         });
         let outcome = outcome?;
         printed?;
@@ -229,9 +230,9 @@ impl Talk {
 pub(super) fn stoppable<T>(
     interrupts: &Interrupts,
     print: &mut dyn FnMut(&str) -> io::Result<()>,
-    run: impl FnOnce(&Receiver<()>, &mut dyn FnMut(&str)) -> T,
+    run: impl FnOnce(&Cancel, &mut dyn FnMut(&str)) -> T,
 ) -> (T, io::Result<()>) {
-    let (guard, stop) = interrupts.turn();
+    let (guard, cancel) = interrupts.turn();
     let mut printed = Ok(());
     let mut on_text = |piece: &str| {
         if printed.is_ok() {
@@ -241,7 +242,7 @@ pub(super) fn stoppable<T>(
             }
         }
     };
-    let done = run(stop, &mut on_text);
+    let done = run(&cancel, &mut on_text);
     drop(guard);
     (done, printed)
 }

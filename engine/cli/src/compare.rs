@@ -222,9 +222,9 @@ fn answer(
         view.piece(side, piece, &shown)
     };
     let begun = view.begin(side);
-    let (outcome, printed) = stoppable(interrupts, &mut print, |stop, on_text| match side {
-        Side::Garret => smol::block_on(agent.turn(session, text, stop, on_text)),
-        Side::Baseline => smol::block_on(comparison.baseline.turn(session, text, stop, on_text)),
+    let (outcome, printed) = stoppable(interrupts, &mut print, |cancel, on_text| match side {
+        Side::Garret => smol::block_on(agent.turn(session, text, cancel, on_text)),
+        Side::Baseline => smol::block_on(comparison.baseline.turn(session, text, cancel, on_text)),
     });
     (outcome, begun.and(printed))
 }

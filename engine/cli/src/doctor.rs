@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
+use garret::Cancel;
 use garret::config::{Config, EmbedderChoice};
 use garret::open::{self, Plan, mib};
 use garret_core::id::SessionId;
@@ -268,9 +269,8 @@ fn one_token(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::er
         },
     )?;
     let session: SessionId = "doctor".parse()?;
-    let (_stop, stopped) = smol::channel::bounded(1);
     let began = Instant::now();
-    let outcome = smol::block_on(agent.turn(&session, "Say yes.", &stopped, &mut |_| {}))?;
+    let outcome = smol::block_on(agent.turn(&session, "Say yes.", &Cancel::new(), &mut |_| {}))?;
     if outcome.receipt.reply_tokens == 0 {
         return Err("the model ended its turn without a word".into());
     }

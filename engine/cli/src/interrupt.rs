@@ -1,11 +1,11 @@
-//! Ctrl-C and its kin, as messages on a channel while a turn runs.
+//! Ctrl-C and its kin, which cancel the turn that runs.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_signal::{Signal, Signals};
+use garret::Cancel;
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
-use smol::channel::{Receiver, Sender, bounded};
 use smol::stream::StreamExt;
 
 /// Watches for SIGINT, SIGTERM and SIGHUP for as long as the program runs, unless it was started
@@ -17,14 +17,14 @@ use smol::stream::StreamExt;
 /// just after a reply was meant for the reply.
 #[derive(Debug)]
 pub(super) struct Interrupts {
-    sender: Sender<()>,
-    received: Receiver<()>,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     in_turn: AtomicBool,
+    /// Ends the reply of this turn.
+    cancel: Mutex<Cancel>,
     /// Whether this turn had a signal already.
     interrupted: AtomicBool,
     /// Exit status that a signal asked for during a turn; 0 when none did.
@@ -40,36 +40,39 @@ impl Interrupts {
         let signals = Signals::new(
             watched.into_iter().filter(|signal| ignored & (1 << (*signal as u32 - 1)) == 0),
         )?;
-        let (sender, received) = bounded(1);
         let shared = Arc::new(Shared::default());
         let forward = Forward {
-            sender: sender.clone(),
             shared: Arc::clone(&shared),
             terminal: tcgetattr(rustix::stdio::stdin()).ok(),
             line_editing,
         };
         smol::spawn(forward.run(signals)).detach();
-        Ok(Self { sender, received, shared })
+        Ok(Self { shared })
     }
 
-    /// Marks the beginning of a turn; the channel has a message for each signal until the guard is
-    /// dropped.
-    pub(super) fn turn(&self) -> (TurnGuard<'_>, &Receiver<()>) {
-        while self.received.try_recv().is_ok() {}
+    /// Marks the beginning of a turn, which every signal cancels until the guard is dropped.
+    pub(super) fn turn(&self) -> (TurnGuard<'_>, Cancel) {
+        let cancel = Cancel::new();
+        *self.shared.cancel.lock().unwrap_or_else(PoisonError::into_inner) = cancel.clone();
         self.shared.interrupted.store(false, Ordering::SeqCst);
         self.shared.in_turn.store(true, Ordering::SeqCst);
-        (TurnGuard(&self.shared), &self.received)
+        (TurnGuard(&self.shared), cancel)
     }
 
     /// Stops the reply of this turn, as a signal would.
     pub(super) fn stop(&self) {
-        // A message that is still unread says the same.
-        let _ = self.sender.try_send(());
+        self.shared.cancel();
     }
 
     /// The exit status with which the program was asked to end during a turn.
     pub(super) fn must_end(&self) -> Option<u8> {
         Some(self.shared.status.load(Ordering::SeqCst)).filter(|status| *status != 0)
+    }
+}
+
+impl Shared {
+    fn cancel(&self) {
+        self.cancel.lock().unwrap_or_else(PoisonError::into_inner).cancel();
     }
 }
 
@@ -84,7 +87,6 @@ impl Drop for TurnGuard<'_> {
 }
 
 struct Forward {
-    sender: Sender<()>,
     shared: Arc<Shared>,
     /// How the terminal was before line editing changed it.
     terminal: Option<Termios>,
@@ -103,8 +105,7 @@ impl Forward {
                 self.exit(status);
             }
             let second = self.shared.interrupted.swap(true, Ordering::SeqCst);
-            // A message that is still unread says the same.
-            let _ = self.sender.try_send(());
+            self.shared.cancel();
             if second || signal != Signal::Int {
                 self.shared.status.store(status, Ordering::SeqCst);
             }

@@ -27,6 +27,7 @@ mod interrupt;
 mod lines;
 mod memory;
 mod models;
+mod new_file;
 mod output;
 mod session;
 mod tools;

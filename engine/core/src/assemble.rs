@@ -305,6 +305,18 @@ pub enum AssembleError<E> {
     Encoder(E),
 }
 
+impl<E> AssembleError<E> {
+    /// Converts the encoder's error by `map`.
+    pub fn map_encoder<F>(self, map: impl FnOnce(E) -> F) -> AssembleError<F> {
+        match self {
+            Self::SystemTooLong { ceiling } => AssembleError::SystemTooLong { ceiling },
+            Self::MessageTooLong { limit } => AssembleError::MessageTooLong { limit },
+            Self::Scratch => AssembleError::Scratch,
+            Self::Encoder(error) => AssembleError::Encoder(map(error)),
+        }
+    }
+}
+
 impl<E> From<EncodeError<E>> for AssembleError<E> {
     fn from(error: EncodeError<E>) -> Self {
         match error {

@@ -177,7 +177,7 @@ pub trait ChatModel {
     /// A reply in progress.
     type Reply: Reply<Error = Self::Error>;
     /// Why a reply can't be started or fails midway.
-    type Error: core::error::Error + 'static;
+    type Error: core::error::Error + Send + Sync + 'static;
 
     /// What was loaded.
     fn facts(&self) -> ModelFacts;
@@ -222,7 +222,7 @@ pub trait Reply: Unpin {
     /// Bytes of one piece.
     type Bytes: AsRef<[u8]>;
     /// See [`ChatModel::Error`].
-    type Error: core::error::Error + 'static;
+    type Error: core::error::Error + Send + Sync + 'static;
 
     /// Next event; `None` after [`Event::Finished`] or an error.
     #[allow(clippy::type_complexity, reason = "the shape every stream has")]

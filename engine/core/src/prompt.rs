@@ -141,7 +141,7 @@ impl ParameterKind {
 /// renders the past differently.
 pub trait PromptEncoder {
     /// Why a prompt couldn't be encoded.
-    type Error: core::error::Error;
+    type Error: core::error::Error + Send + Sync + 'static;
 
     /// Appends to `out` the run of `messages`, followed by what the template puts before a reply.
     /// `ends[i]` receives the length of the run up to the end of message `i`; when `ends` is

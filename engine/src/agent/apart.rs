@@ -64,10 +64,7 @@ impl<M, E> Agent<M, E> {
     }
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Has `companion` use a model of its own. It is told what was said as a text from then on.
     #[must_use]
     pub fn with_own_model(mut self, companion: Companion, own: OwnModel<M, E>) -> Self {

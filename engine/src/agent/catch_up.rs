@@ -80,10 +80,7 @@ impl Chore {
     }
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Does for `session` what idle time would have done and nobody gave it: vectors, facts and
     /// summaries. Unlike [`Agent::idle`] it doesn't prepare a next turn, and infers nothing. One thing
     /// that fails doesn't keep the others from being done. What was finished is kept when the future

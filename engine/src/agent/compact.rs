@@ -128,10 +128,7 @@ struct Made {
     method: SummaryMethod,
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Compacts a session if that is due. Dropping the future ends it within one decode batch; every
     /// summary that was made is kept.
     pub async fn compact(&mut self, session: &SessionId, when: When) -> Compaction {

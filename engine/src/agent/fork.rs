@@ -30,10 +30,7 @@ pub(crate) struct ForkPrompt {
     pub(crate) to: TurnSeq,
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Asks something about the conversation up to turn `to`, or to its newest turn: on a fork of it,
     /// or a companion that has a model of its own with a text. `None` when there is no such
     /// conversation in the cache, or the fork doesn't fit beside it, or nothing of the text fits, or

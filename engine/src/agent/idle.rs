@@ -42,10 +42,7 @@ pub struct Idled {
     pub compaction: Compaction,
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Does for later turns of `session` what can be done while nobody waits. Dropping the future at
     /// any moment ends the work within one decode batch, or one call of the embedder; nothing that
     /// was finished is lost, and the next call goes on from there.

@@ -25,10 +25,7 @@ struct Heard {
     seen: Perception,
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Reads what the user said of themselves in turns that weren't read yet; how many facts are new.
     /// Dropping the future keeps what was done. What fails is left alone for a while.
     pub(super) async fn extract(&mut self, session: &SessionId) -> usize {

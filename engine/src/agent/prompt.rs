@@ -11,11 +11,11 @@ use garret_core::time::Confidence;
 use garret_core::token::{Token, TokenBuf};
 use garret_storage::Ticket;
 
+use super::error::{PromptError, TurnError, erased};
 use super::history::Limits;
 use super::recall::{Asking, Recall};
 use super::remembered::Block;
 use super::slot::{Context, ContextError};
-use super::turn::TurnError;
 use super::volatile::Volatile;
 use super::{Agent, LastReceipt};
 use crate::rerank::Reranking;
@@ -94,10 +94,7 @@ impl Prompt {
     }
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Assembles the prompt of an accepted turn into `self.tokens`. What can be left out is when
     /// `go_on` says no.
     pub(super) fn prompt(
@@ -108,10 +105,11 @@ where
         message: &Shown<'_>,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Prompt, TurnError> {
-        let unreadable = |source| TurnError::History { turn, source };
+        let unreadable = |reason| TurnError::History { turn, reason };
+        let unassembled = |reason| TurnError::Prompt { turn, reason };
         let context = self.context_for(session, turn).map_err(|error| match error {
-            ContextError::Read(source) => unreadable(source),
-            other => unassembled(turn, other),
+            ContextError::Read(reason) => unreadable(reason),
+            ContextError::Count(reason) => unassembled(reason),
         })?;
         let last = self.last_receipt(session).map_err(unreadable)?;
         let kept = last.as_ref().and_then(|last| {
@@ -134,12 +132,12 @@ where
             (&mut self.parts.encoder, &mut self.counts, &self.parts.store);
         let mut volatile = Volatile::new(&self.budget);
         if self.options.show_time {
-            volatile.time(encoder, now).map_err(|error| unassembled(turn, error))?;
+            volatile.time(encoder, now).map_err(|error| unassembled(erased(error)))?;
         }
         let news_left_out = volatile.news(encoder, &news);
-        let news_left_out = news_left_out.map_err(|error| unassembled(turn, error))?;
+        let news_left_out = news_left_out.map_err(|error| unassembled(erased(error)))?;
         let carried = volatile.carry(encoder, thought.as_ref());
-        carried.map_err(|error| unassembled(turn, error))?;
+        carried.map_err(|error| unassembled(erased(error)))?;
         let shown: Vec<_> = context.facts.iter().copied().chain(news.ids()).collect();
         let now = (now.confidence != Confidence::Wrong).then_some(now.unix_ms);
         let embedder = self.parts.embedder.as_deref();
@@ -147,7 +145,7 @@ where
         let (budget, tokens) = (&self.budget, &mut self.tokens);
         let read = store.with_turns(session, from, |views| {
             let earlier = views.partition_point(|view| view.seq < turn);
-            let past = counts.shown(encoder, &views[..earlier], limits).map_err(describe)?;
+            let past = counts.shown(encoder, &views[..earlier], limits).map_err(erased)?;
             let history: Vec<_> = past.iter().map(|past| past.turn()).collect();
             let oldest = history.first().map_or(turn, |turn| turn.seq);
             let older = oldest.saturating_sub(1);
@@ -175,7 +173,7 @@ where
             compose(&mut Bench { budget, encoder, tokens }, &input, volatile, &mut recall)
         });
         let prompt = read.map_err(unreadable)?;
-        let prompt = prompt.map_err(|reason| TurnError::Prompt { turn, reason })?;
+        let prompt = prompt.map_err(unassembled)?;
         Ok(Prompt { beginning, ..prompt })
     }
 
@@ -239,26 +237,23 @@ fn compose<E: PromptEncoder>(
     input: &Input<'_>,
     mut volatile: Volatile,
     recall: &mut Recall<'_>,
-) -> Result<Prompt, String>
-where
-    E::Error: 'static,
-{
+) -> Result<Prompt, PromptError> {
     let (mut prompt, mut ends) = assembled(bench, input, &volatile)?;
     // Beside memory history may have to give way; what it no longer shows may then be remembered.
     for _ in 0..2 {
         let from = prompt.receipt.history_from;
-        let block = recall.block(bench.encoder, from).map_err(describe)?;
+        let block = recall.block(bench.encoder, from).map_err(erased)?;
         if block.ids.is_empty() {
             note_left_out(&mut prompt.receipt, block.left_out);
             break;
         }
-        volatile.remember(bench.encoder, block).map_err(describe)?;
+        volatile.remember(bench.encoder, block).map_err(erased)?;
         let input = Input { keep_from: from.or(input.keep_from), ..*input };
         match assembled(bench, &input, &volatile) {
             Ok(with) => (prompt, ends) = with,
             Err(reason) => {
-                tracing::warn!(reason, "nothing is remembered: the block doesn't fit");
-                volatile.remember(bench.encoder, Block::default()).map_err(describe)?;
+                tracing::warn!(%reason, "nothing is remembered: the block doesn't fit");
+                volatile.remember(bench.encoder, Block::default()).map_err(erased)?;
                 (prompt, ends) = assembled(bench, &input, &volatile)?;
                 break;
             }
@@ -356,10 +351,7 @@ fn assembled<E: PromptEncoder>(
     bench: &mut Bench<'_, E>,
     input: &Input<'_>,
     volatile: &Volatile,
-) -> Result<(Prompt, Vec<usize>), String>
-where
-    E::Error: 'static,
-{
+) -> Result<(Prompt, Vec<usize>), PromptError> {
     let text = volatile.text();
     let parts = volatile.parts();
     let found = Omission { what: Omitted::Found, count: volatile.found_and_left_out() };
@@ -370,19 +362,11 @@ where
     let mut ends = vec![0; messages.len()];
     let Bench { budget, encoder, tokens } = bench;
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
-    let slot = assemble::assemble(budget, *encoder, &input, scratch).map_err(describe)?;
+    let slot = assemble::assemble(budget, *encoder, &input, scratch).map_err(erased)?;
     let (length, receipt) = (slot.tokens.len(), slot.receipt);
     let (memory, beginning) = (volatile.remembered().to_vec(), Beginning::default());
     let shape = Shape::default();
     Ok((Prompt { receipt, length, volatile: text, memory, beginning, shape }, ends))
-}
-
-fn unassembled(turn: TurnSeq, error: impl std::error::Error) -> TurnError {
-    TurnError::Prompt { turn, reason: describe(error) }
-}
-
-pub(super) fn describe(error: impl std::error::Error) -> String {
-    error.to_string()
 }
 
 /// Stands for a text where only what is around it counts. No template writes it.

@@ -4,10 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use garret_core::budget::Budget;
-use garret_core::prompt::{Content, Message, PromptEncoder, Role};
+use garret_core::prompt::{Content, EncodeError, Message, PromptEncoder, Role};
 use garret_core::token::{Token, TokenBuf};
 
-use super::{AgentError, Options};
+use super::Options;
+use super::error::{AgentError, ToolProtocolError, erased};
 use crate::tools::SPECS;
 
 /// How a model is told of tools and calls them.
@@ -38,29 +39,26 @@ pub(super) fn choose<E: PromptEncoder>(
     options: Options,
     encoder: &mut E,
     budget: &Budget,
-) -> Result<(Options, Option<u32>), AgentError>
-where
-    E::Error: 'static,
-{
+) -> Result<(Options, Option<u32>), AgentError> {
     if !options.tools {
         return Ok((options, None));
     }
     let native = match options.tool_protocol {
-        ToolProtocol::Tags => Err(String::new()),
-        _ => tell(encoder, budget, &options.system_prompt),
+        ToolProtocol::Tags => None,
+        wanted => match tell(encoder, budget, &options.system_prompt) {
+            Ok(tokens) => Some(tokens),
+            Err(reason) if wanted == ToolProtocol::Native => {
+                return Err(AgentError::ToolProtocol(reason));
+            }
+            Err(reason) => {
+                tracing::debug!(%reason, "the model calls tools by tags");
+                None
+            }
+        },
     };
-    let (told, tokens) = match native {
-        Ok(tokens) => (WHEN_TO_CALL, Some(tokens)),
-        Err(reason) if options.tool_protocol == ToolProtocol::Native => {
-            return Err(AgentError::ToolProtocol { reason });
-        }
-        Err(reason) => {
-            tracing::debug!(reason, "the model calls tools by tags");
-            (PROTOCOL, None)
-        }
-    };
+    let told = if native.is_some() { WHEN_TO_CALL } else { PROTOCOL };
     let system_prompt = with_tools(&options.system_prompt, told);
-    Ok((Options { system_prompt, ..options }, tokens))
+    Ok((Options { system_prompt, ..options }, native))
 }
 
 /// Has `encoder` tell of the tools beside `system_prompt`; what that takes in every prompt, or why it
@@ -69,43 +67,49 @@ fn tell<E: PromptEncoder>(
     encoder: &mut E,
     budget: &Budget,
     system_prompt: &str,
-) -> Result<u32, String> {
+) -> Result<u32, ToolProtocolError> {
     let n_ctx = budget.n_ctx;
     let instructions = with_tools(system_prompt, WHEN_TO_CALL);
     let mut count = |text: &str| {
         let tokens = encoder.count(&Content::from(text), n_ctx as usize);
-        tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)).map_err(|e| e.to_string())
+        tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)).map_err(unencoded)
     };
     let (words, instructions) = (count(WHEN_TO_CALL)?, count(&instructions)?);
     let before = length(encoder, n_ctx)?;
     if !encoder.set_tools(&SPECS) {
-        return Err("its template has none, or none that is known".into());
+        return Err(ToolProtocolError::Unknown);
     }
     let after = length(encoder, n_ctx)?;
     let tools = u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX);
     let all = tools.saturating_add(words);
     if all > MOST_TOKENS && n_ctx < LARGE_WINDOW {
         encoder.set_tools(&[]);
-        return Err(format!(
-            "it takes {all} tokens, and {MOST_TOKENS} are the most in a window under {LARGE_WINDOW}"
-        ));
+        return Err(ToolProtocolError::TooLong {
+            tokens: all,
+            most: MOST_TOKENS,
+            large_window: LARGE_WINDOW,
+        });
     }
     let ceiling = budget.system_text();
     if tools.saturating_add(instructions) > ceiling {
         encoder.set_tools(&[]);
-        return Err(format!(
-            "with it, the system prompt has more than the {ceiling} tokens of this window"
-        ));
+        return Err(ToolProtocolError::NoRoom { ceiling });
     }
     Ok(tools)
 }
 
+fn unencoded<E: std::error::Error + Send + Sync + 'static>(
+    error: EncodeError<E>,
+) -> ToolProtocolError {
+    ToolProtocolError::Encoder(erased(error))
+}
+
 /// Tokens of the shortest prompt that tells of tools.
-fn length<E: PromptEncoder>(encoder: &mut E, n_ctx: u32) -> Result<usize, String> {
+fn length<E: PromptEncoder>(encoder: &mut E, n_ctx: u32) -> Result<usize, ToolProtocolError> {
     let mut tokens = vec![Token(0); n_ctx as usize];
     let mut run = TokenBuf::new(&mut tokens);
     let messages = [Message::new(Role::System, "x"), Message::new(Role::User, "x")];
-    encoder.encode(&messages, &mut run, &mut []).map_err(|error| error.to_string())?;
+    encoder.encode(&messages, &mut run, &mut []).map_err(unencoded)?;
     Ok(run.len())
 }
 

@@ -54,10 +54,7 @@ impl<S: AsRef<[u8]>> PendingSnapshot<S> {
     }
 }
 
-impl<M: Resumable, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
     /// Brings into the model's cache what there is a snapshot of: the conversation, or at least what
     /// it begins with; how many tokens that are. To be called before a session's first turn.
     pub fn resume(&mut self, session: &SessionId) -> u32 {

@@ -22,12 +22,12 @@ use garret_core::prompt::{Content, Message, PromptEncoder, Role};
 use garret_core::scan::is_quoted;
 use garret_core::time::Confidence;
 use garret_core::token::{Token, TokenBuf, TokenBytes};
-use smol::channel::Receiver;
 
 use super::Agent;
 use super::draft::{Asked, Draft, Wish};
 use super::promise::is_promise;
 use super::prompt::spelled;
+use crate::cancel::Cancel;
 use crate::receipt::RoundReport;
 use crate::tools::{self, Answer, Call, Context, fence};
 use crate::trace::{Around, Exchange};
@@ -57,16 +57,13 @@ impl<'a> Talk<'a> {
     }
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Generates a reply and looks up what the model asks for on the way.
     pub(super) async fn converse(
         &mut self,
         mut talk: Talk<'_>,
         draft: &mut Draft,
-        stop: &Receiver<()>,
+        cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Finish, M::Error> {
         loop {
@@ -74,10 +71,10 @@ where
             let prompt = [&talk.prompt, draft.generated()].concat();
             let finish = match self.max_tokens(prompt.len(), draft) {
                 0 => Finish::Length,
-                most => self.generate(&prompt, most, None, draft, stop, on_text).await?,
+                most => self.generate(&prompt, most, None, draft, cancel, on_text).await?,
             };
             if !self.goes_on(&mut talk, draft, finish, on_text) {
-                return self.insist(&talk, finish, draft, stop, on_text).await;
+                return self.insist(&talk, finish, draft, cancel, on_text).await;
             }
         }
     }
@@ -88,7 +85,7 @@ where
         talk: &Talk<'_>,
         finish: Finish,
         draft: &mut Draft,
-        stop: &Receiver<()>,
+        cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Finish, M::Error> {
         if finish == Finish::Cancelled || !draft.is_blank() {
@@ -99,7 +96,7 @@ where
         let again = match self.max_tokens(talk.prompt.len(), draft) {
             0 => Finish::Length,
             most => {
-                let again = self.generate(&talk.prompt, most, Some(WORDS), draft, stop, on_text);
+                let again = self.generate(&talk.prompt, most, Some(WORDS), draft, cancel, on_text);
                 again.await.unwrap_or_else(|error| {
                     tracing::warn!(%error, "the model couldn't be asked again for words");
                     Finish::Stop

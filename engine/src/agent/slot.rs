@@ -16,6 +16,7 @@ use garret_storage::{Fact, FactFilter, FactId, ReadError, StateKind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::error::{PromptError, erased};
 use super::tracked::{self, Root, Sources};
 use super::{Agent, AgentError, states};
 
@@ -105,13 +106,10 @@ pub(super) enum ContextError {
     Read(#[from] ReadError),
     /// The tokenizer failed.
     #[error("what is tracked can't be counted: {0}")]
-    Count(String),
+    Count(PromptError),
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// The whole system message with which every prompt of a session begins; empty for none.
     ///
     /// # Errors
@@ -186,7 +184,7 @@ where
         let sources = self.sources(roots)?;
         let pinned = sources.pins.iter().map(|fact| fact.id.0).collect();
         let shown = tracked::show(&mut self.parts.encoder, &self.budget, &sources);
-        let shown = shown.map_err(|error| ContextError::Count(error.to_string()))?;
+        let shown = shown.map_err(|error| ContextError::Count(erased(error)))?;
         let before =
             self.last_receipt(session)?.map_or(0, |last| last.receipt.report.prompt_tokens);
         Ok(Context {

@@ -10,15 +10,16 @@ use garret_core::receipt::Receipt;
 use garret_core::scan::{Companion, Companions};
 use garret_core::shorten::shorten;
 use garret_core::token::Token;
-use garret_storage::{NewReply, ReadError, StoredFinish, Ticket, WriteError};
-use smol::channel::Receiver;
+use garret_storage::{NewReply, StoredFinish, Ticket, WriteError};
 use smol::future::{or, poll_fn};
 
 use super::Agent;
 use super::draft::Draft;
+use super::error::{TurnError, erased};
 use super::mind::Told;
 use super::prompt::{Base, Beginning};
 use super::rounds::Talk;
+use crate::cancel::Cancel;
 use crate::receipt::{RoundReport, StoredReceipt};
 use crate::trace::{Shape, System, Trace};
 
@@ -52,59 +53,9 @@ pub struct Timing {
     pub total_us: u64,
 }
 
-/// Why a turn wasn't answered. Whatever was accepted is stored.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TurnError {
-    /// Nothing but white space.
-    #[error("the message is empty: say something")]
-    Empty,
-    /// The model can't be shown the message, so it isn't accepted.
-    #[error("the message was not accepted: {0}")]
-    NotShowable(String),
-    /// The message couldn't be made durable, so the model never saw it.
-    #[error("the message was not accepted: {0}")]
-    NotAccepted(#[source] WriteError),
-    /// The history can't be read.
-    #[error("turn {turn} is stored but its history can't be read: {source}")]
-    History {
-        /// The turn.
-        turn: TurnSeq,
-        /// The store's words.
-        source: ReadError,
-    },
-    /// No prompt could be assembled.
-    #[error("turn {turn} is stored but can't be put into a prompt: {reason}")]
-    Prompt {
-        /// The turn.
-        turn: TurnSeq,
-        /// What is in the way.
-        reason: String,
-    },
-    /// The model failed; what it had said is stored.
-    #[error("turn {turn} is stored but the model failed: {source}")]
-    Model {
-        /// The turn.
-        turn: TurnSeq,
-        /// The model's words.
-        source: Box<dyn std::error::Error>,
-    },
-    /// The reply was given but couldn't be made durable.
-    #[error("turn {turn}: the reply was given but could not be stored: {source}")]
-    ReplyNotStored {
-        /// The turn.
-        turn: TurnSeq,
-        /// The store's words.
-        source: WriteError,
-    },
-}
-
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Answers `text`. The reply leaves through `on_text` as it is generated, in whole characters;
-    /// every message on `stop` asks the model to end it.
+    /// `cancel` ends it early, and what was said by then is kept.
     ///
     /// # Errors
     /// See [`TurnError`].
@@ -112,7 +63,7 @@ where
         &mut self,
         session: &SessionId,
         text: &str,
-        stop: &Receiver<()>,
+        cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Outcome, TurnError> {
         if text.trim().is_empty() {
@@ -121,17 +72,17 @@ where
         let begun = self.parts.clock.monotonic_us();
         let limit = self.budget.message_text() as usize;
         let message = shorten(&mut self.parts.encoder, text, limit);
-        let message = message.map_err(|error| TurnError::NotShowable(error.to_string()))?;
+        let message = message.map_err(|error| TurnError::NotShowable(erased(error)))?;
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
         let ticket = self.parts.store.ticket();
-        let prompt = self.prompt(session, turn, text, &message, &|| stop.is_empty())?;
+        let prompt = self.prompt(session, turn, text, &message, &|| !cancel.is_cancelled())?;
         let volatile = prompt.is_volatile();
         let seen = Seen { ticket, trace: prompt.trace(), beginning: prompt.beginning.clone() };
         let tokens = self.tokens.get(..prompt.length).unwrap_or(&self.tokens);
         let talk = Talk::new(session, turn, [text, &prompt.volatile], tokens);
         let mut draft = Draft::new(prompt.receipt, prompt.memory, self.native.is_some());
-        let run = self.converse(talk, &mut draft, stop, on_text).await;
+        let run = self.converse(talk, &mut draft, cancel, on_text).await;
         let finish = match &run {
             Ok(finish) if !draft.wordless => stored(*finish),
             _ => StoredFinish::Failed,
@@ -155,7 +106,7 @@ where
             Ok(finish) => {
                 Ok(Outcome { turn, reply, finish, receipt, memory, rounds, companions, timing })
             }
-            Err(source) => Err(TurnError::Model { turn, source: Box::new(source) }),
+            Err(error) => Err(TurnError::Model { turn, reason: Box::new(error) }),
         }
     }
 
@@ -167,7 +118,7 @@ where
         max_tokens: u32,
         grammar: Option<&str>,
         draft: &mut Draft,
-        stop: &Receiver<()>,
+        cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Finish, M::Error> {
         let request = Request {
@@ -178,19 +129,19 @@ where
             grammar,
         };
         let mut reply = self.parts.model.start(request)?;
-        let mut stoppable = true;
+        let mut cancelled_already = false;
         loop {
-            let stopped = async {
-                match stop.recv().await {
-                    Ok(()) => Next::Stop,
-                    Err(_) => Next::Unstoppable,
-                }
+            let cancelled = async {
+                cancel.cancelled().await;
+                Next::Cancel
             };
             let event = async { Next::Event(poll_fn(|cx| reply.poll_event(cx)).await) };
-            let next = if stoppable { or(stopped, event).await } else { event.await };
+            let next = if cancelled_already { event.await } else { or(cancelled, event).await };
             match next {
-                Next::Stop => reply.cancel(),
-                Next::Unstoppable => stoppable = false,
+                Next::Cancel => {
+                    reply.cancel();
+                    cancelled_already = true;
+                }
                 Next::Event(Some(Ok(Event::Prefilled { reused, prefilled }))) => {
                     draft.prefilled(reused, prefilled);
                 }
@@ -284,7 +235,7 @@ where
             }
             Err(error) => Err(error),
         };
-        kept.map_err(|source| TurnError::ReplyNotStored { turn, source })
+        kept.map_err(|reason| TurnError::ReplyNotStored { turn, reason })
     }
 }
 
@@ -296,8 +247,7 @@ struct Seen {
 }
 
 enum Next<T> {
-    Stop,
-    Unstoppable,
+    Cancel,
     Event(T),
 }
 

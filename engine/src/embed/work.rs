@@ -170,10 +170,17 @@ pub enum WorkError {
     Read(#[from] ReadError),
     /// The model failed.
     #[error("no vectors were made: {0}")]
-    Embed(#[from] PoolingError),
+    Embed(PoolingError),
     /// The vectors can't be stored.
     #[error(transparent)]
     Vectors(#[from] VectorError),
+}
+
+// By hand: derived, the embedder's words would be its source, too, and be said twice in a chain.
+impl From<PoolingError> for WorkError {
+    fn from(error: PoolingError) -> Self {
+        Self::Embed(error)
+    }
 }
 
 /// Units looked up at once; looking takes a pass over all of them.

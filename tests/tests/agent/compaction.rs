@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use garret::Cancel;
 use garret::agent::{Agent, Compaction, Options, Outcome, Parts, When};
 use garret_core::compact::Cause;
 use garret_core::gate::Mode;
@@ -324,7 +325,7 @@ fn turns_that_were_never_answered_are_summed_up_too() {
         .companions(|_, _| Act::Say("- bees were counted\n".into()));
     let mut talk = Talk::new(model);
     let turn = |talk: &mut Talk, n| {
-        let (_keep, stop) = smol::channel::bounded(1);
+        let stop = Cancel::new();
         smol::block_on(talk.agent.turn(&session(), &remark(n), &stop, &mut |_| {}))
     };
     for n in 1..=90 {

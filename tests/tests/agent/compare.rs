@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use garret::Cancel;
 use garret::agent::{Agent, Options, Outcome};
 use garret_cli::ab::Baseline;
 use garret_core::gate::Mode;
@@ -56,7 +57,7 @@ impl Pair {
     }
 
     fn plain(&mut self, text: &str) -> Outcome {
-        let (_keep, stop) = smol::channel::bounded(1);
+        let stop = Cancel::new();
         smol::block_on(self.baseline.turn(&session(), text, &stop, &mut |_| {})).unwrap()
     }
 }
@@ -130,7 +131,7 @@ fn both_sides_see_who_said_what_in_an_imported_conversation() {
 fn both_sides_go_on_from_the_same_words_after_a_rename_that_fails() {
     let mut pair = Pair::new(8_192, &options());
     let other: SessionId = "other".parse().unwrap();
-    let (_keep, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     let said = "Not kept by Garret.";
     smol::block_on(pair.baseline.turn(&other, said, &stop, &mut |_| {})).unwrap();
     pair.ask("Kept.");
@@ -209,7 +210,7 @@ fn the_baseline_goes_on_from_a_conversation_and_follows_its_name() {
     pair.garret.store().rename(&session(), &renamed).unwrap();
     pair.baseline.rename(&session(), &renamed).unwrap();
     pair.baseline.follow(pair.garret.store(), &renamed).unwrap();
-    let (_keep, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     smol::block_on(pair.baseline.turn(&renamed, "Sure?", &stop, &mut |_| {})).unwrap();
     assert_eq!(last(&pair.other)[3..], ["Who am I?", "Ada.", "Sure?"]);
     pair.baseline.forget(&renamed).unwrap();

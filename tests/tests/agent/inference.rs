@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use garret::Cancel;
 use garret::agent::{Agent, Options, Parts};
 use garret_core::gate::Mode;
 use garret_core::medium::{Medium, MediumError};
@@ -389,7 +390,7 @@ fn turns_that_were_not_read_are_read_later() {
     let store = open(dir.path());
     let first = agent(&store, &model(), Mode::ColdStart);
     let mut first = first;
-    let (_keep, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     smol::block_on(first.turn(&session(), "I live in Oslo.", &stop, &mut |_| {})).unwrap();
     drop(first);
     let mut second = agent(&store, &model(), Mode::ColdStart);
@@ -412,7 +413,7 @@ fn a_real_model_infers_and_copies() {
     );
     let mut agent = garret::open::agent(&config).unwrap();
     let message = "I work at Acme with my sister and her dogs on big projects.";
-    let (_keep, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     smol::block_on(agent.turn(&session(), message, &stop, &mut |_| {})).unwrap();
     let idled = smol::block_on(agent.idle(&session()));
     assert!(idled.inferred, "what it wrote can be read");

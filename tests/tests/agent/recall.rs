@@ -43,15 +43,12 @@ fn session() -> SessionId {
     "now".parse().unwrap()
 }
 
-fn say<M: ChatModel, E: PromptEncoder<Error: 'static>>(
-    agent: &mut Agent<M, E>,
-    text: &str,
-) -> Outcome {
+fn say<M: ChatModel, E: PromptEncoder>(agent: &mut Agent<M, E>, text: &str) -> Outcome {
     turn(agent, &session(), text).unwrap()
 }
 
 /// Does what can be done while nobody waits; tokens that were prefilled.
-fn idle<M: ChatModel, E: PromptEncoder<Error: 'static>>(agent: &mut Agent<M, E>) -> u32 {
+fn idle<M: ChatModel, E: PromptEncoder>(agent: &mut Agent<M, E>) -> u32 {
     smol::block_on(agent.idle(&session())).prefilled
 }
 

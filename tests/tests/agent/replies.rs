@@ -150,8 +150,8 @@ fn an_error_is_never_stored_as_a_reply() {
         let mut agent = agent(store, &model);
         match turn(&mut agent, &session(), "How is the cake?") {
             Ok(outcome) => assert!(!error && outcome.reply.contains(words), "{outcome:?}"),
-            Err(TurnError::Model { turn: 1, source }) => {
-                assert!(error && source.to_string() == "the script says so", "{acts:?}");
+            Err(TurnError::Model { turn: 1, reason }) => {
+                assert!(error && reason.to_string() == "the script says so", "{acts:?}");
             }
             other => panic!("{acts:?}: {other:?}"),
         }

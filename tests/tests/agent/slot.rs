@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use garret::Cancel;
 use garret::agent::{Agent, Options, PERSONA, Parts};
 use garret::trace::{System, Trace};
 use garret_core::receipt::{BlockName, Omitted};
@@ -318,7 +319,7 @@ fn a_record_that_can_t_be_stored_keeps_nobody_from_answering() {
     talk.store().set_state(&session(), StateKind::Context, b"\xffnonsense").unwrap();
     let capacity = Some(handle.image().len() as u64);
     handle.set_faults(Faults { capacity, ..Faults::default() });
-    let (_keep, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     let _ = smol::block_on(talk.turn(&session(), "And now?", &stop, &mut |_| {}));
     handle.set_faults(Faults::default());
     say(&mut talk, "Once more.");

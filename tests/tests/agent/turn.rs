@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use garret::Cancel;
 use garret::agent::{Agent, Options, Outcome, TurnError};
 use garret_core::assemble::{NO_REPLY, OVERHEARD};
 use garret_core::model::Finish;
@@ -37,12 +38,12 @@ fn say(agent: &mut TestAgent, text: &str) -> Result<Outcome, TurnError> {
 
 /// Says `text` and stops the reply once `after` was said.
 fn say_and_stop(agent: &mut TestAgent, text: &str, after: &str) -> Outcome {
-    let (sender, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     let mut heard = String::new();
     let mut listen = |piece: &str| {
         heard.push_str(piece);
         if heard == after {
-            sender.try_send(()).unwrap();
+            stop.cancel();
         }
     };
     smol::block_on(agent.turn(&session(), text, &stop, &mut listen)).unwrap()

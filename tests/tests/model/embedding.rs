@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
+use garret::Cancel;
 use garret::agent::{Agent, Options, Parts};
 use garret::embed::{attach, embed_all};
 use garret_core::gate::Mode;
@@ -52,7 +53,7 @@ fn agent(store: &Arc<Store>, embedder: &ScriptedEmbedder) -> TestAgent {
 
 fn say(agent: &mut TestAgent, text: &str) {
     let session: SessionId = "now".parse().unwrap();
-    let (_keep, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     smol::block_on(agent.turn(&session, text, &stop, &mut |_| {})).unwrap();
 }
 
@@ -240,7 +241,7 @@ fn a_chat_makes_vectors() {
     let sources = garret::config::Sources { flags: flags.into(), home, ..Default::default() };
     let config = garret::config::Config::resolve(sources).unwrap();
     let mut agent = garret::open::agent(&config).unwrap();
-    let (_keep, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     let session: SessionId = "s".parse().unwrap();
     let text = "My bees live behind the shed.";
     smol::block_on(agent.turn(&session, text, &stop, &mut |_| {})).unwrap();

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use garret::Cancel;
 use garret::agent::{Agent, Options, Parts};
 use garret::embed::{attach, embed_all};
 use garret_core::medium::{Medium, MediumError};
@@ -67,7 +68,7 @@ fn remembered(store: &Arc<Store>, embedder: &Arc<Embedder>, message: &str) -> Ve
     };
     let mut agent = Agent::new(parts, Options::default()).unwrap();
     let session = "now".parse().unwrap();
-    let (_keep, stop) = smol::channel::bounded(1);
+    let stop = Cancel::new();
     let turn = smol::block_on(agent.turn(&session, message, &stop, &mut |_| {})).unwrap();
     drop(agent);
     store.delete(&session).unwrap();

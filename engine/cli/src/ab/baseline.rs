@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use garret::Cancel;
 use garret::agent::{Agent, AgentError, Options, Outcome, Parts, TurnError};
 use garret::local_time;
 use garret_core::gate::Mode;
@@ -14,7 +15,6 @@ use garret_core::token::Token;
 use garret_hal::media::RamMedium;
 use garret_storage::search::Speaker;
 use garret_storage::{ImportedTurn, NewReply, OpenError, ReadError, Store, TurnView, WriteError};
-use smol::channel::Receiver;
 
 /// See the [module](crate::ab).
 pub struct Baseline<M, E> {
@@ -59,10 +59,7 @@ pub fn plain(options: &Options, date: Option<&str>) -> Options {
     }
 }
 
-impl<M: ChatModel, E: PromptEncoder> Baseline<M, E>
-where
-    E::Error: 'static,
-{
+impl<M: ChatModel, E: PromptEncoder> Baseline<M, E> {
     /// A baseline on a context of its own, for an agent of these options.
     ///
     /// # Errors
@@ -115,10 +112,10 @@ where
         &mut self,
         session: &SessionId,
         text: &str,
-        stop: &Receiver<()>,
+        cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Outcome, TurnError> {
-        self.agent.turn(session, text, stop, on_text).await
+        self.agent.turn(session, text, cancel, on_text).await
     }
 
     /// Goes on with a conversation under another name, as Garret does. Where that can't be, the

@@ -1,9 +1,6 @@
 //! Looking after what is remembered: checks and copies.
 
 use std::error::Error;
-use std::fs::{File, OpenOptions};
-use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -11,7 +8,7 @@ use garret_hal::media::FileMedium;
 use garret_storage::{BundleCounts, Checked, Format, Report, Store};
 use serde::Serialize;
 
-use crate::{Ended, output};
+use crate::{Ended, new_file, output};
 
 /// `garret memory verify`: the exit status is 1 when something is wrong.
 pub(super) fn verify(store: &Store, json: bool) -> Ended {
@@ -108,19 +105,8 @@ pub(super) fn export(store: &Store, file: &Path, lines: bool) -> Result<(), Box<
         store.export(std::io::stdout().lock(), format)?;
         return Ok(());
     }
+    let counts = new_file::write(file, |out| Ok(store.export(out, format)?))?;
     let at = file.display();
-    // Nobody else's business.
-    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file);
-    let new = opened.map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => format!("{at} is there already: choose a new file"),
-        _ => format!("{at}: {error}"),
-    })?;
-    let written = store.export(&new, format).map_err(Box::<dyn Error>::from);
-    let written = written.and_then(|counts| Ok(new.sync_all().map(|()| counts)?));
-    let counts = written.inspect_err(|_| {
-        // What was begun is worth nothing.
-        let _ = std::fs::remove_file(file);
-    })?;
     let BundleCounts { sessions, turns, replies, facts, .. } = counts;
     Ok(output::say(&format!(
         "{at}: {sessions} sessions, {turns} turns, {replies} replies and {facts} facts"
@@ -129,25 +115,11 @@ pub(super) fn export(store: &Store, file: &Path, lines: bool) -> Result<(), Box<
 
 /// `garret memory backup`.
 pub(super) fn backup(store: &Store, file: &Path, json: bool) -> Result<(), Box<dyn Error>> {
+    let new = new_file::create(file)?;
+    let medium = FileMedium::from(new.file().try_clone()?);
     let at = file.display();
-    if file.symlink_metadata().is_ok() {
-        return Err(format!("{at} is there already: choose a new file").into());
-    }
-    let failed = |error: &dyn Error| format!("{at}: {error}");
-    let medium = FileMedium::open(file).map_err(|error| failed(&error))?;
-    let made = store.backup(Box::new(medium)).inspect(|_| {
-        let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
-        // Syncing a folder makes the name of the file in it durable.
-        let synced = File::open(folder.unwrap_or(Path::new("."))).and_then(|it| it.sync_all());
-        if let Err(error) = synced {
-            tracing::warn!(%error, "the backup is written; its name may not be durable yet");
-        }
-    });
-    let made = made.map_err(|error| {
-        // What was begun is worth nothing.
-        let _ = std::fs::remove_file(file);
-        failed(&error)
-    })?;
+    let made = store.backup(Box::new(medium)).map_err(|error| format!("{at}: {error}"))?;
+    new_file::finish(new, file)?;
     if json {
         let file = file.to_string_lossy();
         return output::say_json(&Copied { file: &file, bytes: made.bytes, rows: made.rows });
