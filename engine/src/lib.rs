@@ -79,7 +79,6 @@ pub mod embed;
 pub mod export;
 pub mod fingerprint;
 pub mod infer;
-pub mod local_time;
 pub mod manual;
 pub mod names;
 pub mod open;

@@ -5,9 +5,9 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use garret::config::Config;
-use garret::local_time;
 use garret::open;
 use garret_core::id::SessionId;
+use garret_language::local_time;
 use garret_storage::{SessionInfo, Store};
 use serde::Serialize;
 

@@ -1,34 +1,41 @@
-//! A text as sentences of words.
+//! Sentences of a message and the words in them, without what the message quotes.
 
 use std::ops::Range;
 
-/// A text without what is quoted in it.
+/// A message, read without what is quoted in it.
 #[derive(Debug)]
-pub(super) struct Text<'a> {
-    /// The text as it is, which ranges point into.
-    pub(super) whole: &'a str,
-    pub(super) sentences: Vec<Sentence>,
+pub struct Text<'a> {
+    /// The whole message, which ranges point into.
+    pub whole: &'a str,
+    /// The sentences, in their order; the parts around a quotation are sentences by themselves.
+    pub sentences: Vec<Sentence>,
 }
 
+/// A sentence: what stands between two marks that end one.
 #[derive(Debug, Default)]
-pub(super) struct Sentence {
-    pub(super) words: Vec<Word>,
-    pub(super) question: bool,
+pub struct Sentence {
+    /// The words, contractions taken apart.
+    pub words: Vec<Word>,
+    /// Whether it ends with a question mark.
+    pub question: bool,
 }
 
 /// A word in lower case; one that is a contraction gives two or three of the same place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Word {
-    pub(super) text: String,
-    pub(super) at: Range<usize>,
+pub struct Word {
+    /// The word in lower case, with straight apostrophes.
+    pub text: String,
+    /// Bytes of the message that it was read from.
+    pub at: Range<usize>,
     /// Whether more than white space stands between it and the next.
-    pub(super) ends_clause: bool,
+    pub ends_clause: bool,
     /// Whether it begins with a capital.
-    pub(super) capital: bool,
+    pub capital: bool,
 }
 
 impl<'a> Text<'a> {
-    pub(super) fn new(whole: &'a str) -> Self {
+    /// Reads a message.
+    pub fn new(whole: &'a str) -> Self {
         let mut sentences = Vec::new();
         for own in own_words(whole) {
             split(whole, own, &mut sentences);
@@ -36,8 +43,8 @@ impl<'a> Text<'a> {
         Self { whole, sentences }
     }
 
-    /// Words; of a script without spaces, four letters count as one.
-    pub(super) fn count(&self) -> usize {
+    /// Counts the words; of a script without spaces, four letters count as one.
+    pub fn count(&self) -> usize {
         let of = |word: &Word| {
             let wide = self
                 .whole
@@ -51,21 +58,21 @@ impl<'a> Text<'a> {
         words.filter(fresh).map(of).sum()
     }
 
-    /// All words one after another.
-    pub(super) fn words(&self) -> impl Iterator<Item = &Word> {
+    /// Returns all words, one after another.
+    pub fn words(&self) -> impl Iterator<Item = &Word> {
         self.sentences.iter().flat_map(|sentence| &sentence.words)
     }
 
-    /// Whether one of these phrases is in a sentence.
-    pub(super) fn has_any(&self, phrases: &str) -> bool {
+    /// Returns true where one of a list of phrases stands in a sentence.
+    pub fn has_any(&self, phrases: &str) -> bool {
         let sentences = self.sentences.iter();
         sentences.map(|sentence| &sentence.words).any(|words| {
             (0..words.len()).any(|at| starts(words.get(at..).unwrap_or_default(), phrases))
         })
     }
 
-    /// Whether one of these, of a script without spaces, is in the user's own words.
-    pub(super) fn holds_any(&self, parts: &str) -> bool {
+    /// Returns true where one of a list of parts, of a script without spaces, is in a sentence.
+    pub fn holds_any(&self, parts: &str) -> bool {
         self.sentences.iter().filter_map(|sentence| sentence.range()).any(|range| {
             let text = self.whole.get(range).unwrap_or_default();
             parts.split(", ").any(|part| text.contains(part))
@@ -74,19 +81,19 @@ impl<'a> Text<'a> {
 }
 
 impl Sentence {
-    /// Where its words are.
-    pub(super) fn range(&self) -> Option<Range<usize>> {
+    /// Returns the bytes from the first word to the last; `None` without words.
+    pub fn range(&self) -> Option<Range<usize>> {
         Some(self.words.first()?.at.start..self.words.last()?.at.end)
     }
 }
 
-/// Whether a word is one of a list, in which they stand with a comma and a space between them.
-pub(super) fn among(list: &str, word: &str) -> bool {
+/// Returns true for a word of `list`, whose words stand with a comma and a space between them.
+pub fn among(list: &str, word: &str) -> bool {
     list.split(", ").any(|listed| listed == word)
 }
 
-/// Whether `words` begin with a phrase of a list.
-pub(super) fn starts(words: &[Word], list: &str) -> bool {
+/// Returns true where `words` begin with a phrase of `list`, written as for [`among`].
+pub fn starts(words: &[Word], list: &str) -> bool {
     list.split(", ").any(|phrase| begins(words, phrase))
 }
 
@@ -96,7 +103,7 @@ fn begins(words: &[Word], phrase: &str) -> bool {
 }
 
 /// Chinese, Japanese and Korean letters.
-pub(super) const fn is_wide(c: char) -> bool {
+pub const fn is_wide(c: char) -> bool {
     matches!(c, '\u{1100}'..='\u{11ff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}'
         | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}')
 }

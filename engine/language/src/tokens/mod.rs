@@ -12,27 +12,24 @@
 //! Limits: compound words aren't taken apart; Thai, Khmer and their like are pairs of characters,
 //! not words; one text is taken to be in one language, save that a word's script overrules it.
 
-mod fold;
-mod language;
-mod stop;
-
 use unicode_segmentation::UnicodeSegmentation as _;
 
-pub use fold::fold;
-pub use language::Language;
+use crate::{Language, casefold};
 
 /// A piece of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Token<'a> {
+pub struct Token<'a> {
     /// As it stands in the text.
-    pub(crate) text: &'a str,
+    pub text: &'a str,
     /// Where it begins in the text, in bytes.
-    pub(crate) start: usize,
-    pub(crate) kind: Kind,
+    pub start: usize,
+    /// Its kind, which decides its terms.
+    pub kind: TokenKind,
 }
 
+/// The kind of a [`Token`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum TokenKind {
     /// Letters and digits.
     Word,
     /// To be found letter by letter.
@@ -46,7 +43,7 @@ pub(crate) enum Kind {
 }
 
 /// Hands the pieces of `text` to `take`, in order of their beginnings but for inner ones.
-pub(crate) fn tokens<'a>(text: &'a str, take: &mut dyn FnMut(Token<'a>)) {
+pub fn tokens<'a>(text: &'a str, take: &mut dyn FnMut(Token<'a>)) {
     let mut offset = 0;
     for chunk in text.split(char::is_whitespace) {
         if !chunk.is_empty() {
@@ -58,7 +55,7 @@ pub(crate) fn tokens<'a>(text: &'a str, take: &mut dyn FnMut(Token<'a>)) {
 }
 
 /// Hands the terms of a token of a text in `language` to `take`.
-pub(crate) fn terms(token: &Token<'_>, language: Language, take: &mut dyn FnMut(&str)) {
+pub fn terms(token: &Token<'_>, language: Language, take: &mut dyn FnMut(&str)) {
     // A diacritic by itself folds to nothing.
     let take = &mut |term: &str| {
         if !term.is_empty() {
@@ -66,41 +63,42 @@ pub(crate) fn terms(token: &Token<'_>, language: Language, take: &mut dyn FnMut(
         }
     };
     match token.kind {
-        Kind::Word => word_terms(token.text, language.of_word(token.text), take),
-        Kind::Exact => take(&format!("={}", fold(token.text))),
-        Kind::Gram | Kind::Inner => take(&fold(token.text)),
-        Kind::Number => take(&token.text.replace(|c: char| !c.is_ascii_digit(), "")),
+        TokenKind::Word => word_terms(token.text, language.of_word(token.text), take),
+        TokenKind::Exact => take(&format!("={}", casefold(token.text))),
+        TokenKind::Gram | TokenKind::Inner => take(&casefold(token.text)),
+        TokenKind::Number => take(&token.text.replace(|c: char| !c.is_ascii_digit(), "")),
     }
 }
 
 /// Whether the language of the text makes a difference to `token`.
-pub(crate) fn depends_on_language(token: &Token<'_>) -> bool {
-    token.kind == Kind::Word && language::by_script(token.text).is_none()
+pub fn depends_on_language(token: &Token<'_>) -> bool {
+    token.kind == TokenKind::Word && crate::language::by_script(token.text).is_none()
 }
 
 /// Whether `token` says nothing in a text of this language.
-pub(crate) fn is_common(token: &Token<'_>, language: Language) -> bool {
-    token.kind == Kind::Word && language.of_word(token.text).is_stop_word(&fold(token.text))
+pub fn is_common(token: &Token<'_>, language: Language) -> bool {
+    token.kind == TokenKind::Word
+        && language.of_word(token.text).is_stop_word(&casefold(token.text))
 }
 
 fn word_terms(word: &str, language: Language, take: &mut dyn FnMut(&str)) {
     if word.is_ascii() {
-        let lower = fold(word);
+        let lower = casefold(word);
         if !language.is_stop_word(&lower) {
             take(&language.stem(&lower));
         }
         return;
     }
-    let folded = fold(word);
+    let folded = casefold(word);
     if folded.is_empty() || language.is_stop_word(&folded) {
         return;
     }
     let lower = word.to_lowercase();
     let stem = language.stem(&lower);
-    let accented = fold(&stem);
+    let accented = casefold(&stem);
     take(&accented);
     let plain = language.stem(&folded);
-    let plain = fold(&plain);
+    let plain = casefold(&plain);
     if plain != accented {
         take(&plain);
     }
@@ -118,14 +116,14 @@ impl<'a> Piece<'a> {
         Self { text: &self.text[start..end], start: self.start + start }
     }
 
-    fn token(self, kind: Kind) -> Token<'a> {
+    fn token(self, kind: TokenKind) -> Token<'a> {
         Token { text: self.text, start: self.start, kind }
     }
 }
 
 fn chunk_tokens<'a>(chunk: Piece<'a>, take: &mut dyn FnMut(Token<'a>)) {
     match plain(chunk) {
-        Some(word) => take(word.token(Kind::Word)),
+        Some(word) => take(word.token(TokenKind::Word)),
         None => tokens_by_unicode(chunk, take),
     }
 }
@@ -147,7 +145,7 @@ fn tokens_by_unicode<'a>(chunk: Piece<'a>, take: &mut dyn FnMut(Token<'a>)) {
     let core = trimmed(chunk);
     let exact = is_exact(core.text);
     if exact {
-        take(core.token(Kind::Exact));
+        take(core.token(TokenKind::Exact));
     }
     let mut run = Run::default();
     for (at, word) in chunk.text.unicode_word_indices() {
@@ -158,13 +156,13 @@ fn tokens_by_unicode<'a>(chunk: Piece<'a>, take: &mut dyn FnMut(Token<'a>)) {
         run.flush(chunk, take);
         let word = chunk.part(at, at + word.len());
         if word.text != core.text && is_exact(word.text) {
-            take(word.token(Kind::Exact));
+            take(word.token(TokenKind::Exact));
         }
         word_tokens(word, exact, take);
     }
     run.flush(chunk, take);
     for (at, symbol) in chunk.text.char_indices().filter(|(_, c)| is_symbol(*c)) {
-        take(chunk.part(at, at + symbol.len_utf8()).token(Kind::Exact));
+        take(chunk.part(at, at + symbol.len_utf8()).token(TokenKind::Exact));
     }
 }
 
@@ -172,12 +170,12 @@ fn tokens_by_unicode<'a>(chunk: Piece<'a>, take: &mut dyn FnMut(Token<'a>)) {
 fn word_tokens<'a>(word: Piece<'a>, exact: bool, take: &mut dyn FnMut(Token<'a>)) {
     if !word.text.contains(joins) {
         if !exact || word.text.len() > 1 {
-            take(word.token(Kind::Word));
+            take(word.token(TokenKind::Word));
         }
         return;
     }
     if is_grouped(word.text) {
-        return take(word.token(Kind::Number));
+        return take(word.token(TokenKind::Number));
     }
     let mut start = 0;
     let last = word.text.split(joins).count().saturating_sub(1);
@@ -189,7 +187,7 @@ fn word_tokens<'a>(word: Piece<'a>, exact: bool, take: &mut dyn FnMut(Token<'a>)
                 word.text[..start].chars().next_back().is_some_and(is_apostrophe)
             });
         if !part.is_empty() && !elided && (!exact || part.len() > 1) {
-            take(word.part(start, end).token(Kind::Word));
+            take(word.part(start, end).token(TokenKind::Word));
         }
         start = end + gap.map_or(0, char::len_utf8);
     }
@@ -225,10 +223,10 @@ impl Run {
         for (at, character) in &characters {
             let end = at + character.len();
             if let Some((start, _)) = before {
-                take(run.part(start, end).token(Kind::Gram));
+                take(run.part(start, end).token(TokenKind::Gram));
             }
             before = Some((*at, end));
-            let kind = if characters.len() == 1 { Kind::Gram } else { Kind::Inner };
+            let kind = if characters.len() == 1 { TokenKind::Gram } else { TokenKind::Inner };
             take(run.part(*at, end).token(kind));
         }
     }

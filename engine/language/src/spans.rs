@@ -27,7 +27,7 @@ pub struct Span {
 }
 
 /// The spans of a text, at most [`MOST`].
-pub(super) fn find(text: &str) -> Vec<Span> {
+pub fn find(text: &str) -> Vec<Span> {
     let mut found = Vec::new();
     let mut start = None;
     let ends = text.char_indices().chain([(text.len(), ' ')]);

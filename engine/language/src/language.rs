@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::fold::fold;
+use super::casefold::casefold;
 use super::stop::STOP;
 
 macro_rules! languages {
@@ -91,7 +91,7 @@ impl Language {
         let mut letters = 0;
         for word in sample.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()) {
             letters += word.len();
-            let mut mask = stop_mask(&fold(word));
+            let mut mask = stop_mask(&casefold(word));
             while mask != 0 {
                 hits[mask.trailing_zeros() as usize] += 1;
                 mask &= mask - 1;
@@ -228,7 +228,7 @@ mod tests {
     fn stop_words_are_written_folded() {
         for (language, words) in STOP {
             for word in words.split_ascii_whitespace() {
-                assert_eq!(fold(word), word, "{language:?}");
+                assert_eq!(casefold(word), word, "{language:?}");
                 assert!(word.len() <= LONGEST_STOP_WORD && language.is_stop_word(word));
             }
         }

@@ -4,7 +4,7 @@
 /// quote of one word needs four letters, or two of a script without spaces.
 ///
 /// ```
-/// use garret::infer::ground::is_grounded;
+/// use garret_language::grounding::is_grounded;
 /// assert!(is_grounded("so  MUCH work", &["It is so much work."]));
 /// assert!(!is_grounded("is", &["It is so much work."]));
 /// assert!(!is_grounded("much wor", &["It is so much work."]));
@@ -35,7 +35,7 @@ fn folded(text: &str) -> String {
 
 /// The words of a text that say what it is about, in lower case, without plural endings; of a script
 /// without spaces, pairs of letters.
-pub(crate) fn content_words(text: &str) -> Vec<String> {
+pub fn content_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
         let letters: Vec<char> = word.chars().collect();

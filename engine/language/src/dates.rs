@@ -6,7 +6,7 @@ use jiff::civil::Date;
 
 /// A date in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FoundDate {
+pub struct DateMention {
     /// Its year, if that is named.
     pub year: Option<i16>,
     /// Its month, 1 to 12.
@@ -17,7 +17,7 @@ pub struct FoundDate {
     pub at: Range<usize>,
 }
 
-impl FoundDate {
+impl DateMention {
     /// The date itself; without a year, the first such day that isn't before `today`.
     pub fn resolve(&self, today: Date) -> Option<Date> {
         if let Some(year) = self.year {
@@ -44,7 +44,7 @@ impl FoundDate {
 }
 
 /// The dates of a text, at most [`MOST`], each once.
-pub(super) fn find(text: &str) -> Vec<FoundDate> {
+pub fn find(text: &str) -> Vec<DateMention> {
     let pieces = pieces(text);
     let mut found = Vec::new();
     let mut at = 0;
@@ -104,7 +104,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
 }
 
 /// `2026-12-24`, `24.12.2026`, `24/12/2026`, the last two with the day first unless it can't be.
-fn numeric(pieces: &[Piece<'_>]) -> Option<(FoundDate, usize)> {
+fn numeric(pieces: &[Piece<'_>]) -> Option<(DateMention, usize)> {
     let [a, first, b, second, c, rest @ ..] = pieces else { return None };
     let joined = [a, first, b, second].into_iter().zip([first, b, second, c]);
     if first.text != second.text || joined.into_iter().any(|(a, b)| a.at.end != b.at.start) {
@@ -126,7 +126,7 @@ fn numeric(pieces: &[Piece<'_>]) -> Option<(FoundDate, usize)> {
 }
 
 /// `2026\u{5e74}12\u{6708}24\u{65e5}` and its Korean form, with or without a year.
-fn cjk(pieces: &[Piece<'_>]) -> Option<(FoundDate, usize)> {
+fn cjk(pieces: &[Piece<'_>]) -> Option<(DateMention, usize)> {
     let unit = |piece: &Piece<'_>, units: [char; 2]| piece.text.starts_with(units);
     let read = |pieces: &[Piece<'_>]| {
         let [month, m, day, d, ..] = pieces else { return None };
@@ -144,7 +144,7 @@ fn cjk(pieces: &[Piece<'_>]) -> Option<(FoundDate, usize)> {
 }
 
 /// `24 December 2026`, `December 24th, 2026`, `24. Dezember`, `24 de diciembre de 2026`.
-fn worded(pieces: &[Piece<'_>]) -> Option<(FoundDate, usize)> {
+fn worded(pieces: &[Piece<'_>]) -> Option<(DateMention, usize)> {
     let first = pieces.first()?;
     let mut at = 1;
     let (month, day, end);
@@ -195,12 +195,12 @@ fn is_between(piece: &Piece<'_>) -> bool {
     matches!(&*piece.lower, "of" | "de" | "del")
 }
 
-fn dated(year: Option<i16>, month: i16, day: i16, at: Range<usize>) -> Option<FoundDate> {
-    Some(FoundDate { year, month: i8::try_from(month).ok()?, day: i8::try_from(day).ok()?, at })
+fn dated(year: Option<i16>, month: i16, day: i16, at: Range<usize>) -> Option<DateMention> {
+    Some(DateMention { year, month: i8::try_from(month).ok()?, day: i8::try_from(day).ok()?, at })
 }
 
 /// Whether there is such a day; 29 February of an unnamed year counts.
-fn is_real(date: &FoundDate) -> bool {
+fn is_real(date: &DateMention) -> bool {
     let year = date.year.unwrap_or(2_000);
     (1_000..=2_999).contains(&year) && Date::new(year, date.month, date.day).is_ok()
 }

@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization as _;
 ///
 /// Signs that make another letter in their script (vowels of Devanagari or Thai, the voicing marks
 /// of kana) stay; points of Hebrew and Arabic, which are mostly left out in writing, go.
-pub fn fold(text: &str) -> Cow<'_, str> {
+pub fn casefold(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         return if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
             Cow::Owned(text.to_ascii_lowercase())
@@ -88,15 +88,15 @@ mod tests {
                 "\u{939}\u{93f}\u{928}\u{94d}\u{926}\u{940}",
             ),
         ] {
-            assert_eq!(fold(from), to, "{from}");
+            assert_eq!(casefold(from), to, "{from}");
         }
     }
 
     proptest! {
         #[test]
         fn folding_twice_changes_nothing(text in any::<String>()) {
-            let once = fold(&text);
-            prop_assert_eq!(fold(&once), &*once);
+            let once = casefold(&text);
+            prop_assert_eq!(casefold(&once), &*once);
         }
     }
 
@@ -105,8 +105,8 @@ mod tests {
     fn folding_every_character_twice_changes_nothing() {
         for c in char::MIN..=char::MAX {
             let text = c.to_string();
-            let once = fold(&text);
-            assert_eq!(fold(&once), once, "U+{:04X}", u32::from(c));
+            let once = casefold(&text);
+            assert_eq!(casefold(&once), once, "U+{:04X}", u32::from(c));
         }
     }
 }

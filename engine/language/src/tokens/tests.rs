@@ -121,7 +121,7 @@ fn what_is_looked_for_letter_by_letter_is_a_term() {
         "x^2",
         "AT&T",
     ] {
-        let term = format!("={}", fold(exact));
+        let term = format!("={}", casefold(exact));
         for text in [
             exact.to_owned(),
             format!("I mean ({exact}), mostly."),
@@ -188,7 +188,7 @@ fn a_plain_word_is_what_it_is_by_unicode() {
         plain_ones += 1;
         let mut found = Vec::new();
         tokens_by_unicode(chunk, &mut |token| found.push(token));
-        assert_eq!(found, [word.token(Kind::Word)], "{text}");
+        assert_eq!(found, [word.token(TokenKind::Word)], "{text}");
     }
     assert!(plain_ones > 10_000, "{plain_ones}");
 }

@@ -3,21 +3,23 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use crate::text::{Kind, Token, fold};
+use crate::casefold;
+use crate::tokens::{Token, TokenKind};
 
 /// A day of the calendar, in UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Day {
-    pub(crate) year: i64,
+pub struct Day {
+    /// Negative before the year 0.
+    pub year: i64,
     /// From 1.
-    pub(crate) month: u32,
+    pub month: u32,
     /// From 1.
-    pub(crate) day: u32,
+    pub day: u32,
 }
 
 impl Day {
     /// The day of a moment in milliseconds since 1970.
-    pub(crate) fn of(unix_ms: i64) -> Self {
+    pub fn of(unix_ms: i64) -> Self {
         // Years that begin in March, in cycles of 400 years of 146,097 days.
         let days = unix_ms.div_euclid(86_400_000) + 719_468;
         let (cycle, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
@@ -43,7 +45,7 @@ impl Day {
     }
 
     /// As people write it in English.
-    pub(super) fn words(self) -> String {
+    pub fn words(self) -> String {
         let month = MONTHS[(self.month as usize + 11) % 12].split(' ').next().unwrap_or("");
         format!("{} {month} {}", self.day, self.year)
     }
@@ -51,7 +53,7 @@ impl Day {
 
 /// What a question says about a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked {
+pub struct Asked {
     year: Option<i64>,
     month: Option<u32>,
     day: Option<u32>,
@@ -61,7 +63,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// What the folded words of a question say, asked at `now`.
-    pub(super) fn of(words: &[String], now: Option<i64>) -> Self {
+    pub fn of(words: &[String], now: Option<i64>) -> Self {
         let (mut asked, at) = Self::date(words);
         let before = at.and_then(|at| words.get(at.checked_sub(1)?));
         asked.span = match before.map(String::as_str).zip(asked.bounds()) {
@@ -78,7 +80,7 @@ impl Asked {
 
     /// Whether it names a date to tell what is before or after it, so that its words aren't to be
     /// found themselves.
-    pub(super) fn is_bound(self) -> bool {
+    pub fn is_bound(self) -> bool {
         self.span.is_some() && self.year.is_some()
     }
 
@@ -122,7 +124,7 @@ impl Asked {
     /// How well a unit of that moment fits: 1 for the month (or the month of another year, when no
     /// year was asked for), 2 with the day, .3 for the year alone; in a span 2 where that is a day
     /// or two, .5 where it is more than two months, 1 else and before or after a date.
-    pub(super) fn fits(self, at_ms: i64) -> f32 {
+    pub fn fits(self, at_ms: i64) -> f32 {
         if let Some((from, to)) = self.span {
             let open = from == i64::MIN || to == i64::MAX;
             let counts = match to.saturating_sub(from) / DAY_MS {
@@ -196,14 +198,14 @@ fn relative(words: &[String], now: i64) -> Option<(i64, i64)> {
 }
 
 /// Whether a folded word can be part of a date.
-pub(super) fn is_date_word(word: &str) -> bool {
+pub fn is_date_word(word: &str) -> bool {
     let number = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     number.starts_with(|c: char| c.is_ascii_digit())
         || MONTHS.iter().any(|names| names.split(' ').any(|name| name == word))
 }
 
 /// Whether a folded word is the name of a day.
-pub(super) fn is_weekday(word: &str) -> bool {
+pub fn is_weekday(word: &str) -> bool {
     WEEKDAYS.contains(&word)
 }
 
@@ -239,7 +241,7 @@ const COUNTS: [&str; 13] = [
 ];
 
 /// Whether a question wants a time for an answer.
-pub(super) fn asks_when(words: &[String]) -> bool {
+pub fn asks_when(words: &[String]) -> bool {
     let pair = |first: &str, second: &[&str]| {
         words.windows(2).any(|two| two[0] == first && second.contains(&&*two[1]))
     };
@@ -250,19 +252,19 @@ pub(super) fn asks_when(words: &[String]) -> bool {
 }
 
 /// Whether a token tells a time.
-pub(super) fn is_time_word(token: &Token<'_>) -> bool {
+pub fn is_time_word(token: &Token<'_>) -> bool {
     static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
         let months = MONTHS.iter().flat_map(|names| names.split(' ')).filter(|name| *name != "may");
         TIMES.split_ascii_whitespace().chain(months).collect()
     });
-    if token.kind != Kind::Word {
+    if token.kind != TokenKind::Word {
         return false;
     }
     let bytes = token.text.as_bytes();
     if bytes.iter().all(u8::is_ascii_digit) {
         return bytes.len() == 4 && (bytes.starts_with(b"19") || bytes.starts_with(b"20"));
     }
-    bytes.len() <= LONGEST_TIME_WORD && WORDS.contains(&*fold(token.text))
+    bytes.len() <= LONGEST_TIME_WORD && WORDS.contains(&*casefold(token.text))
 }
 
 /// In bytes, written with accents.
