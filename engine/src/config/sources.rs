@@ -1,16 +1,16 @@
-//! The layers that hold raw values, strongest first.
+//! The sources of values, and the way from all of them to a configuration.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use garret_hal::profile::{DeviceFacts, DeviceProfile, choose};
+use garret_hal::sensors::Machine;
 
-use super::keys::{find, find_variable, nearest};
-use super::{ConfigError, Origin};
-use crate::device;
+use super::home::Home;
+use super::read::{Layer, Reader};
+use super::setting::{ConfigError, Origin};
+use super::table::{Config, KEYS, Key};
 
-/// Where values come from.
+/// The sources of values, the strongest first.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// Keys and values from the command line.
@@ -50,53 +50,40 @@ impl Sources {
             flags: Vec::new(),
             environment: environment()?,
             file: default_file(None, &home)?,
-            device: device::profile(),
+            device: device_profile(),
             home,
         })
     }
 }
 
-/// The user's folders, after the XDG base directory specification.
-/// A folder that the environment doesn't tell of, since neither its own variable nor `HOME` is an
-/// absolute path, is `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Home {
-    /// `XDG_CACHE_HOME` or `~/.cache`.
-    pub cache: Option<PathBuf>,
-    /// `XDG_CONFIG_HOME` or `~/.config`.
-    pub config: Option<PathBuf>,
-    /// `XDG_DATA_HOME` or `~/.local/share`.
-    pub share: Option<PathBuf>,
-}
-
-impl Home {
-    /// The folders that `variable` (such as [`std::env::var_os`]) tells of.
-    pub fn from_environment(variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let absolute = |name: &str| variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
-        let home = absolute("HOME");
-        let xdg = |name, below: &str| {
-            absolute(name).or_else(|| home.as_ref().map(|home| home.join(below)))
+impl Config {
+    /// Resolves all layers.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the key, the layer and what would be right.
+    pub fn resolve(sources: Sources) -> Result<Self, ConfigError> {
+        let of_flag = |(key, value)| (key, (Origin::Flag, value));
+        let flags = sources.flags.into_iter().map(of_flag).collect();
+        let environment = from_environment(sources.environment)?;
+        let file = match sources.file {
+            Some((path, text)) => from_toml(&path, &text)?,
+            None => Layer::new(),
         };
-        Self {
-            cache: xdg("XDG_CACHE_HOME", ".cache"),
-            config: xdg("XDG_CONFIG_HOME", ".config"),
-            share: xdg("XDG_DATA_HOME", ".local/share"),
-        }
-    }
-
-    pub(super) fn models(&self) -> Option<PathBuf> {
-        self.cache.as_ref().map(|cache| cache.join("garret/models"))
-    }
-
-    pub(super) fn data(&self) -> Option<PathBuf> {
-        self.share.as_ref().map(|share| share.join("garret"))
+        let layers = [flags, environment, file];
+        Self::read(&Reader { layers, device: sources.device, home: sources.home })
     }
 }
 
-/// The configuration file to read: `explicit`, else the user's own if there is one.
+/// Returns the profile of the device that this process runs on.
+pub fn device_profile() -> DeviceProfile {
+    let machine = Machine::new();
+    DeviceProfile::detect(&machine, &machine, &machine)
+}
+
+/// Reads the configuration file `explicit`, else the user's own if there is one.
 ///
 /// # Errors
-/// When a file that was asked for, or is there, can't be read.
+/// [`ConfigError::Unreadable`] when a file that was asked for, or is there, can't be read.
 pub fn default_file(
     explicit: Option<&Path>,
     home: &Home,
@@ -111,10 +98,10 @@ pub fn default_file(
     }
 }
 
-/// The variables of this process that configure Garret.
+/// Returns the variables of this process that configure Garret.
 ///
 /// # Errors
-/// When one of them isn't valid Unicode.
+/// [`ConfigError::BadValue`] when one of them isn't valid Unicode.
 pub fn environment() -> Result<Vec<(String, String)>, ConfigError> {
     let ours = std::env::vars_os().filter_map(|(name, value)| {
         let name = name.into_string().ok()?;
@@ -132,36 +119,13 @@ pub fn environment() -> Result<Vec<(String, String)>, ConfigError> {
     .collect()
 }
 
-/// Raw values by key, layer by layer.
-pub(super) struct Layers(Vec<BTreeMap<&'static str, (Origin, String)>>);
-
-impl Layers {
-    pub(super) fn new(sources: Sources) -> Result<Self, ConfigError> {
-        let flags =
-            sources.flags.into_iter().map(|(key, value)| (key, (Origin::Flag, value))).collect();
-        let environment = from_environment(sources.environment)?;
-        let file = match sources.file {
-            Some((path, text)) => from_toml(&path, &text)?,
-            None => BTreeMap::new(),
-        };
-        Ok(Self(vec![flags, environment, file]))
-    }
-
-    pub(super) fn find(&self, key: &str) -> Option<(&Origin, &str)> {
-        let found = self.0.iter().find_map(|layer| layer.get(key));
-        found.map(|(origin, value)| (origin, value.as_str()))
-    }
-}
-
-type Layer = BTreeMap<&'static str, (Origin, String)>;
-
 fn from_environment(variables: Vec<(String, String)>) -> Result<Layer, ConfigError> {
     let ours = variables.into_iter().filter(|(name, _)| !is_elsewhere(name));
     ours.map(|(name, value)| {
         let origin = Origin::Environment(name.clone());
         let Some(known) = find_variable(&name) else {
             let key = name.trim_start_matches(PREFIX);
-            let nearest = nearest(key).and_then(find).map(super::Key::variable);
+            let nearest = nearest(key).map(Key::variable);
             return Err(ConfigError::UnknownKey { origin, key: name, nearest });
         };
         Ok((known.name, (origin, value)))
@@ -183,7 +147,7 @@ fn from_toml(path: &Path, text: &str) -> Result<Layer, ConfigError> {
         .into_iter()
         .map(|(key, value)| {
             let Some(known) = find(&key) else {
-                let nearest = nearest(&key).map(str::to_owned);
+                let nearest = nearest(&key).map(|key| key.name.to_owned());
                 return Err(ConfigError::UnknownKey { origin: origin.clone(), key, nearest });
             };
             let value = scalar(value).map_err(|value| ConfigError::BadValue {
@@ -205,6 +169,24 @@ fn scalar(value: toml::Value) -> Result<String, String> {
         toml::Value::Boolean(truth) => Ok(truth.to_string()),
         other => Err(other.to_string()),
     }
+}
+
+/// Returns the known key nearest to `name`, if one is near enough to be what was meant.
+fn nearest(name: &str) -> Option<&'static Key> {
+    let name = name.to_lowercase().replace('-', "_");
+    KEYS.iter()
+        .map(|key| (strsim::jaro_winkler(&name, key.name), key))
+        .filter(|(score, _)| *score > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, key)| key)
+}
+
+fn find_variable(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.variable() == name)
+}
+
+fn find(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
 }
 
 const PREFIX: &str = "GARRET_";

@@ -89,7 +89,7 @@ fn a_conversation_that_cannot_be_read_fails_the_command() {
     let Some(place) = Place::new() else { return };
     place.once("My name is Ada.", &["--session", "home"]);
     place.once("Hello.", &["--session", "other"]);
-    place.run(&["session", "settle"]);
+    place.run(&["session", "catch-up"]);
     let open = |path: &Path| -> Result<Box<dyn Medium>, MediumError> {
         Ok(Box::new(FileMedium::open(path)?))
     };
@@ -105,7 +105,7 @@ fn a_conversation_that_cannot_be_read_fails_the_command() {
         image[at] ^= 1;
     }
     std::fs::write(&file, image).unwrap();
-    let output = place.garret(&["session", "settle"]).output().unwrap();
+    let output = place.garret(&["session", "catch-up"]).output().unwrap();
     let told = stdout(&output);
     assert!(told.contains("home: nothing was due\n"), "{told}");
     assert!(told.contains("other: its record is damaged"), "{told}");
@@ -114,16 +114,19 @@ fn a_conversation_that_cannot_be_read_fails_the_command() {
 
 /// As a script would use it.
 #[test]
-fn a_script_settles_what_it_said() {
+fn a_script_catches_up_with_what_it_said() {
     let Some(place) = Place::new() else { return };
     place.once("My name is Ada and I live in Oslo.", &["--session", "home"]);
     place.once("Hello.", &["--session", "other"]);
     assert!(!place.run(&["memory", "list"]).contains("Oslo"), "nobody was idle");
-    let settled = place.run(&["session", "settle"]);
-    assert!(settled.contains("home: 2 new facts\n"), "{settled}");
-    assert!(settled.contains("other: nothing was due\n"), "{settled}");
+    let caught_up = place.run(&["session", "catch-up"]);
+    assert!(caught_up.contains("home: 2 new facts\n"), "{caught_up}");
+    assert!(caught_up.contains("other: nothing was due\n"), "{caught_up}");
     assert!(place.run(&["memory", "list"]).contains("Oslo"));
+    assert_eq!(place.run(&["session", "catch-up", "home"]), "home: nothing was due\n");
+    // The name of before this one: scripts of then still run.
     assert_eq!(place.run(&["session", "settle", "home"]), "home: nothing was due\n");
-    let unknown = failed(&place.garret(&["session", "settle", "nobody"]).output().unwrap(), 1);
+    assert!(!place.run(&["session", "--help"]).contains("settle"));
+    let unknown = failed(&place.garret(&["session", "catch-up", "nobody"]).output().unwrap(), 1);
     assert!(unknown.contains("there is no conversation `nobody`"), "{unknown}");
 }

@@ -1,4 +1,4 @@
-//! `garret session settle`: what idle time would have done after scripts, which leave none.
+//! `garret session catch-up`: the idle work that scripts leave no time for.
 //!
 //! Limits: what a user may be after is worked out only while a conversation is open; this doesn't.
 
