@@ -104,7 +104,6 @@ mod postings;
 pub mod search;
 mod store;
 pub mod summaries;
-pub mod text;
 pub mod vectors;
 mod verify;
 

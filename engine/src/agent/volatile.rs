@@ -14,7 +14,7 @@ use super::remembered::Block;
 use super::slot::News;
 use super::tracked;
 use crate::infer::carry::Thought;
-use crate::local_time;
+use garret_language::local_time;
 
 /// See the module.
 #[derive(Clone, Debug)]

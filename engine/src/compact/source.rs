@@ -9,7 +9,7 @@ use garret_storage::SummaryId;
 
 use crate::agent::quote::{is_break, plain};
 use crate::agent::remembered::{FOOT, HEAD};
-use crate::local_time;
+use garret_language::local_time;
 
 /// A summary to be made.
 #[derive(Clone, Debug)]

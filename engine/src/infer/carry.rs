@@ -3,8 +3,8 @@
 use garret_core::id::TurnSeq;
 use serde::{Deserialize, Serialize};
 
-use super::ground::content_words;
 use super::reading::Inference;
+use garret_language::grounding::content_words;
 
 /// What is kept between two turns of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

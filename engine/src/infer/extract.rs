@@ -14,8 +14,8 @@ use garret_storage::{
     WriteError,
 };
 
-use super::ground::is_grounded;
 use crate::perceive::{Known, Statement, alike, contradicted};
+use garret_language::grounding::is_grounded;
 
 /// A statement and where it was made.
 #[derive(Clone, Copy, Debug)]

@@ -15,7 +15,6 @@
 
 pub mod carry;
 pub mod extract;
-pub mod ground;
 pub mod persona;
 pub mod pins;
 pub mod presence;

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 
 use garret_core::time::Confidence;
 
+use garret_language::time_query::Day;
+
 use crate::facts::table::kind_byte;
 use crate::facts::{EntityId, FactId, LinkKind};
 use crate::ground::stamp::{byte_of, confidence_of};
-use crate::search::dates::Day;
 
 /// A moment in RFC 3339, UTC; none outside the years that this has.
 pub(crate) fn moment(unix_ms: i64) -> Option<Cow<'static, str>> {

@@ -1,8 +1,9 @@
 //! What a search may find at all: decided before anything is ranked or cut.
 
+use garret_language::casefold;
+
 use crate::search::find::Kind;
 use crate::search::index::{Entry, Index};
-use crate::text::fold;
 
 /// Which units are looked at.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +25,7 @@ pub(crate) struct Filter {
 impl Filter {
     /// Lets pass what `source` said, by its name; false when nobody of that name said anything.
     pub(crate) fn only(&mut self, index: &Index, source: &str) -> bool {
-        self.speakers = index.names.find(&fold(source));
+        self.speakers = index.names.find(&casefold(source));
         !self.speakers.is_empty()
     }
 

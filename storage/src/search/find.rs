@@ -3,6 +3,8 @@
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadTransaction, ReadableDatabase as _};
 
+use garret_language::without_names;
+
 use crate::conversations::record::{ReplyRecord, TurnRecord, speaker, turn_name};
 use crate::facts;
 use crate::facts::{FactId, FactKind};
@@ -15,7 +17,7 @@ use crate::search::filter::Filter;
 use crate::search::index::{Index, Wanted};
 use crate::search::links;
 use crate::search::meaning::{Closeness, Stored};
-use crate::search::names::{ASSISTANT, without_names};
+use crate::search::names::ASSISTANT;
 use crate::search::query::Query;
 use crate::search::rank::Features;
 use crate::search::unit::Ranked;
@@ -238,7 +240,7 @@ impl Store {
     }
 
     /// A query without the names of those who speak in the store, as it is to be embedded: a name
-    /// draws in whatever addresses that person ([`without_names`](super::without_names)).
+    /// draws in whatever addresses that person ([`without_names`]).
     ///
     /// # Errors
     /// [`ReadError`].

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use garret_language::Language;
+
 use crate::facts::{Fact, FactKind, FactSource};
 use crate::postings::Postings;
 use crate::search::candidates::Candidates;
@@ -17,7 +19,6 @@ use crate::search::reading::Reading;
 use crate::search::score::Scratch;
 use crate::search::sittings::{NO_SITTING, Sittings};
 use crate::search::unit::{Ask, Ranked, Speaker, Unit};
-use crate::text::Language;
 use crate::vectors::UnitKey;
 
 /// What was said, ready to be searched.

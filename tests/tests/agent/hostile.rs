@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, When};
-use garret::infer::ground::is_grounded;
 use garret::perceive::perceive;
 use garret_core::gate::Mode;
 use garret_core::model::ModelRole;
 use garret_hal::media::RamMedium;
+use garret_language::grounding::is_grounded;
 use garret_storage::Store;
 use garret_storage::search::Search;
 use garret_tests::models::{STARTER, config, find};
