@@ -1,17 +1,17 @@
-//! Stored text that is to be shown to people.
+//! Stored text made harmless for the terminal that shows it.
 
 use std::borrow::Cow;
 
-/// Text that can't drive the terminal it is printed on: control characters but line breaks and
-/// tabs, which a model may emit to imitate the program, are shown as pictures of themselves.
-pub fn tame(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_wild) {
+/// Returns `text` with pictures in place of its control characters, but for line breaks and tabs, so
+/// that it can't drive the terminal it is printed on: a model may emit them to imitate the program.
+pub fn escape_control(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_harmful) {
         return text.into();
     }
-    text.chars().map(|c| if is_wild(c) { picture(c) } else { c }).collect::<String>().into()
+    text.chars().map(|c| if is_harmful(c) { picture(c) } else { c }).collect::<String>().into()
 }
 
-fn is_wild(c: char) -> bool {
+fn is_harmful(c: char) -> bool {
     c.is_control() && c != '\n' && c != '\t'
 }
 
@@ -29,8 +29,8 @@ mod tests {
 
     #[test]
     fn escape_sequences_are_shown_not_obeyed() {
-        assert_eq!(tame("a\u{1b}[2Jb\n\tc"), "a\u{241b}[2Jb\n\tc");
-        assert_eq!(tame("plain"), "plain");
-        assert_eq!(tame("\u{9b}1m\u{7f}"), "\u{fffd}1m\u{2421}");
+        assert_eq!(escape_control("a\u{1b}[2Jb\n\tc"), "a\u{241b}[2Jb\n\tc");
+        assert_eq!(escape_control("plain"), "plain");
+        assert_eq!(escape_control("\u{9b}1m\u{7f}"), "\u{fffd}1m\u{2421}");
     }
 }
