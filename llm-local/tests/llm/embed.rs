@@ -1,14 +1,10 @@
 //! Texts as vectors, on a real embedder.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-mod runtime_support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::runtime::*;
 use garret_core::model::PoolingError;
 use garret_llm::{Backend, Embedder, LoadError, PoolingOptions};
-use runtime_support::*;
 
 fn load(path: &Path) -> Result<Embedder, LoadError> {
     let options = PoolingOptions { threads: 1, ..PoolingOptions::default() };

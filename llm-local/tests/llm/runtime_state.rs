@@ -1,14 +1,10 @@
 //! A conversation's state outlives its model: what was read once isn't read again after a restart.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-mod runtime_support;
-
 use std::sync::Arc;
 
+use crate::support::runtime::*;
 use garret_core::model::{KvType, ModelRole, Resumable};
 use garret_core::token::Token;
 use garret_llm::{Backend, ChatError, ChatOptions, LlamaChat, Model, ModelOptions};
-use runtime_support::*;
 
 const MOST: u64 = 1 << 30;
 

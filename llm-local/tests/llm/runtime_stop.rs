@@ -1,19 +1,16 @@
 //! When the owner thread ends by a panic, everybody who waits for it is told.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-mod runtime_support;
-
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::support::runtime::*;
 use garret_core::model::{ChatModel, ModelRole};
 use garret_llm::ChatError;
-use runtime_support::*;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Level, Metadata, Subscriber};
 
-/// Holds the first decode until it is told to go on, and panics when a failure is logged.
-struct Spoiler(Mutex<Option<(SyncSender<()>, Receiver<()>)>>);
+/// Holds a decode until it is told to go on, and panics when a failure is logged.
+#[derive(Clone, Default)]
+struct Spoiler(Arc<Mutex<Option<(SyncSender<()>, Receiver<()>)>>>);
 
 impl Subscriber for Spoiler {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -39,12 +36,14 @@ impl Subscriber for Spoiler {
 /// A panic outside of what is caught around a step: in a subscriber, while a failure is logged.
 #[test]
 fn a_dead_owner_thread_leaves_nobody_waiting() {
-    let Some(chat) = chat(512, 64) else { return };
+    let spoiler = Spoiler::default();
+    let watched = || chat(512, 64);
+    let Some(chat) = tracing::subscriber::with_default(spoiler.clone(), watched) else { return };
     let large = prose(chat.model(), "The main role was here first:", 400);
     run(&chat, request(ModelRole::Main, &large, 1)).unwrap();
-    let ((arrived, arrival), (go, going)) = (sync_channel(0), sync_channel(0));
-    let spoiler = Spoiler(Mutex::new(Some((arrived, going))));
-    tracing::subscriber::set_global_default(spoiler).unwrap();
+    let (arrived, arrival) = sync_channel(0);
+    let (go, going) = sync_channel(0);
+    *spoiler.0.lock().unwrap() = Some((arrived, going));
     let other = prose(chat.model(), "A companion's own words, shared with nobody:", 300);
     let mut failing = chat.start(request(ModelRole::Inferrer, &other, 3)).unwrap();
     arrival.recv().unwrap();

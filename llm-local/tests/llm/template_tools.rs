@@ -1,21 +1,12 @@
 //! Templates that tell of tools in a form of their own, and those that don't.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests fail by panicking"
-)]
-
 use garret_core::prompt::Role::{Assistant, System, Tool, User};
 use garret_core::prompt::{ParameterKind, ToolParameter, ToolSpec};
 use garret_core::token::Token;
 use garret_llm::template::{ChatTemplate, Item};
 use garret_llm::vocab::SpecialKind;
 
-mod template_support;
-
-use template_support::{FAMILIES, Family, joined, special, specials, turn};
+use crate::support::template::{FAMILIES, Family, joined, special, specials, turn};
 
 const TOOLS: [ToolSpec<'static>; 2] = [
     ToolSpec {

@@ -1,7 +1,4 @@
 //! What the tests on real models share.
-#![allow(dead_code, reason = "each test binary uses a part")]
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};

@@ -1,19 +1,10 @@
 //! Segments, joined, equal the template's own rendering with content in place, for every family.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests fail by panicking"
-)]
-
 use garret_core::prompt::Role::{Assistant, System, User};
 use garret_llm::template::{ChatTemplate, Segment, SystemSupport, TemplateError, Turn};
 use garret_llm::vocab::Specials;
 
-mod template_support;
-
-use template_support::{BENIGN, FAMILIES, Family, joined, merged, specials, turn, whole};
+use crate::support::template::{BENIGN, FAMILIES, Family, joined, merged, specials, turn, whole};
 
 fn compile(family: &Family) -> ChatTemplate {
     ChatTemplate::compile(family.source, &specials(family)).expect(family.name)

@@ -1,11 +1,7 @@
 //! A model with sliding-window attention: taking back more than a window must not go wrong.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-mod runtime_support;
-
+use crate::support::runtime::*;
 use garret_core::model::ModelRole;
 use garret_llm::{Backend, LlamaChat, Model, ModelOptions};
-use runtime_support::*;
 
 /// Issue llama.cpp#21831 and its kin: after a rollback deeper than the window the logits are those
 /// of a fresh context, up to rounding; and what comes before the rollback isn't decoded again.

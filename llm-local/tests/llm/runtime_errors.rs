@@ -1,17 +1,13 @@
 //! What must be refused, and that a refusal changes nothing.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-mod runtime_support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::runtime::*;
 use garret_core::model::{ChatModel, Finish, KvType, ModelRole};
 use garret_core::token::Token;
 use garret_llm::{
     Backend, ChatError, ChatOptions, LlamaChat, LoadError, MAX_REQUESTS, Model, ModelOptions,
 };
-use runtime_support::*;
 
 fn load(path: &Path) -> Result<(), LoadError> {
     Model::load(Backend::start().unwrap(), path, ModelOptions::default()).map(drop)

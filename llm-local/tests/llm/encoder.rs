@@ -1,12 +1,5 @@
 //! The encoder on a small vocabulary of its own: caching, boundaries, limits and forged tokens.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests fail by panicking"
-)]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,9 +10,7 @@ use garret_llm::encoder::{Encoder, EncoderError};
 use garret_llm::template::ChatTemplate;
 use garret_llm::vocab::{SpecialKind, Specials, TextTooLong, Vocabulary};
 
-mod template_support;
-
-use template_support::{FAMILIES, Family, special, specials};
+use crate::support::template::{FAMILIES, Family, special, specials};
 
 /// One token for each byte, but user-defined tokens are recognised whatever it is told, and so is
 /// `evil`, as by a tokenizer that merges text into a control token.

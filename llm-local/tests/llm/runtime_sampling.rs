@@ -1,12 +1,8 @@
 //! Which tokens are chosen: seeds, grammars, characters.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-mod runtime_support;
-
+use crate::support::runtime::*;
 use garret_core::model::{ChatModel, Finish, ModelRole, Request, Sampling};
 use garret_core::token::Token;
 use garret_llm::{ChatError, LlamaChat};
-use runtime_support::*;
 
 fn hot(seed: u32) -> Sampling {
     Sampling { temperature: 1.2, top_k: 0, top_p: 1.0, min_p: 0.0, seed, ..Sampling::default() }

@@ -1,12 +1,8 @@
 //! A new prefix is built beside the conversation and takes its place in one request.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-mod runtime_support;
-
+use crate::support::runtime::*;
 use garret_core::model::{ChatModel, Finish, ModelRole};
 use garret_core::token::Token;
 use garret_llm::{ChatError, LlamaChat, Model};
-use runtime_support::*;
 
 /// A prompt that begins with `prefix`.
 fn turn(model: &Model, prefix: &[Token], question: &str) -> Vec<Token> {

@@ -1,7 +1,5 @@
 //! Templates, special tokens and an independent rendering to compare with.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use garret_core::prompt::Role;
 use garret_core::token::Token;
 use garret_llm::template::{Segment, Turn};
@@ -17,36 +15,33 @@ pub(crate) struct Family {
     pub(crate) eos: &'static str,
     /// Whether it shows system messages in front by itself.
     pub(crate) system: bool,
-    /// Whether special tokens part all messages, so that runs never span two of them.
-    pub(crate) parted: bool,
 }
 
 macro_rules! family {
-    ($name:literal, $bos:literal, $eos:literal, system: $system:literal, parted: $parted:literal) => {
+    ($name:literal, $bos:literal, $eos:literal, system: $system:literal) => {
         Family {
             name: $name,
             source: include_str!(concat!("../templates/", $name, ".jinja")),
             bos: $bos,
             eos: $eos,
             system: $system,
-            parted: $parted,
         }
     };
 }
 
 /// All of them.
 pub(crate) const FAMILIES: [Family; 11] = [
-    family!("chatml", "<|im_start|>", "<|im_end|>", system: true, parted: true),
-    family!("llama3", "<|begin_of_text|>", "<|eot_id|>", system: true, parted: true),
-    family!("gemma2", "<bos>", "<eos>", system: false, parted: true),
-    family!("gemma3", "<bos>", "<eos>", system: true, parted: true),
-    family!("mistral-v1", "<s>", "</s>", system: false, parted: false),
-    family!("mistral-v3", "<s>", "</s>", system: false, parted: true),
-    family!("mistral-v7", "<s>", "</s>", system: true, parted: true),
-    family!("phi3", "<s>", "<|endoftext|>", system: true, parted: true),
-    family!("phi4", "<|endoftext|>", "<|im_end|>", system: true, parted: true),
-    family!("qwen2.5", "<|endoftext|>", "<|im_end|>", system: true, parted: true),
-    family!("qwen3", "<|endoftext|>", "<|im_end|>", system: true, parted: true),
+    family!("chatml", "<|im_start|>", "<|im_end|>", system: true),
+    family!("llama3", "<|begin_of_text|>", "<|eot_id|>", system: true),
+    family!("gemma2", "<bos>", "<eos>", system: false),
+    family!("gemma3", "<bos>", "<eos>", system: true),
+    family!("mistral-v1", "<s>", "</s>", system: false),
+    family!("mistral-v3", "<s>", "</s>", system: false),
+    family!("mistral-v7", "<s>", "</s>", system: true),
+    family!("phi3", "<s>", "<|endoftext|>", system: true),
+    family!("phi4", "<|endoftext|>", "<|im_end|>", system: true),
+    family!("qwen2.5", "<|endoftext|>", "<|im_end|>", system: true),
+    family!("qwen3", "<|endoftext|>", "<|im_end|>", system: true),
 ];
 
 /// Control tokens of all families but those that plain-text templates lack.

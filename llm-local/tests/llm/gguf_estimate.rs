@@ -1,19 +1,10 @@
 //! The memory estimate against figures worked out by hand and measured on llama.cpp.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests fail by panicking"
-)]
-
 use garret_core::model::KvType;
 use garret_llm::estimate::MemoryEstimate;
 use garret_llm::gguf::Gguf;
 
-mod gguf_support;
-
-use gguf_support::{Writer, test_model};
+use crate::support::gguf::{Writer, test_model};
 
 fn estimate(file: &Writer, n_ctx: u32, kv: KvType) -> MemoryEstimate {
     let dir = tempfile::tempdir().unwrap();

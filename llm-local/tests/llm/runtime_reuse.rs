@@ -1,12 +1,8 @@
 //! What the cache holds, and what a request finds in it.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-mod runtime_support;
-
+use crate::support::runtime::*;
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply};
 use garret_core::token::Token;
 use garret_llm::{LlamaChat, MAX_EVENTS};
-use runtime_support::*;
 
 /// Five turns of a conversation prefill the new tokens of each turn and no others.
 #[test]

@@ -1,7 +1,5 @@
 //! Writes small GGUF files, sound or not.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use std::path::{Path, PathBuf};
 
 /// A GGUF file in the making.

@@ -1,32 +1,22 @@
 //! Token runs on real tokenizers: equal to llama.cpp's own tokenisation of the whole prompt, stable
 //! in their prefix, and free of forged structure.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests fail by panicking"
-)]
-
 use std::sync::{Arc, OnceLock};
 
 use garret_core::prompt::Role::{self, Assistant, System, User};
 use garret_core::prompt::{Message, PromptEncoder};
 use garret_core::token::{Token, TokenBuf, TokenBytes};
+use garret_llm::Backend;
 use garret_llm::encoder::Encoder;
 use garret_llm::gguf::Gguf;
 use garret_llm::template::{ChatTemplate, SystemSupport, Turn};
 use garret_llm::vocab::{SpecialKind, Specials, Vocabulary};
-use llama_cpp_2::llama_backend::LlamaBackend;
 use llama_cpp_2::model::LlamaModel;
 use llama_cpp_2::model::params::LlamaModelParams;
 use proptest::prelude::*;
 
-mod gguf_support;
-mod template_support;
-
-use gguf_support::test_model;
-use template_support::{BENIGN, FAMILIES, merged, turn, whole};
+use crate::support::gguf::test_model;
+use crate::support::template::{BENIGN, FAMILIES, merged, turn, whole};
 
 /// A real vocabulary with one template.
 struct Setup {
@@ -66,15 +56,10 @@ impl Setup {
 }
 
 fn model(file: &str) -> Option<Arc<LlamaModel>> {
-    static BACKEND: OnceLock<LlamaBackend> = OnceLock::new();
     let path = test_model(file)?;
-    let backend = BACKEND.get_or_init(|| {
-        let mut backend = LlamaBackend::init().unwrap();
-        backend.void_logs();
-        backend
-    });
+    let backend = Backend::start().unwrap();
     let params = LlamaModelParams::default().with_vocab_only(true);
-    Some(Arc::new(LlamaModel::load_from_file(backend, path, &params).unwrap()))
+    Some(Arc::new(LlamaModel::load_from_file(backend.llama(), path, &params).unwrap()))
 }
 
 /// Every test model with its own template and with those of all families.

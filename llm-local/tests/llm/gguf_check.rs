@@ -1,20 +1,11 @@
 //! Each wrong file is refused in words that name it and say what to do.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests fail by panicking"
-)]
-
 use std::path::Path;
 
 use garret_llm::check::{CheckError, Pooling, check_chat, check_embedder, sha256_file};
 use garret_llm::gguf::GgufError;
 
-mod gguf_support;
-
-use gguf_support::{Writer, test_model, write};
+use crate::support::gguf::{Writer, test_model, write};
 
 /// Checks a file for chat and gives the refusal, whose message must name the file.
 fn refused_as_chat(file: &Writer) -> CheckError {

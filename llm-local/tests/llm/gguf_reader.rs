@@ -1,21 +1,12 @@
 //! What the GGUF reader gets out of files, and that hostile ones cost it neither panic nor memory.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests fail by panicking"
-)]
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use garret_llm::gguf::{Gguf, GgufError, Value};
 use proptest::prelude::*;
 
-mod gguf_support;
-
-use gguf_support::{Writer, array, test_model, write};
+use crate::support::gguf::{Writer, array, test_model, write};
 
 /// Remembers the largest single allocation of each thread.
 struct Watched;

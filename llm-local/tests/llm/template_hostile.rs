@@ -1,21 +1,12 @@
 //! Templates made to hang, overflow the stack or fill memory end in an error.
 
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    reason = "tests fail by panicking"
-)]
-
 use std::fmt::Write;
 
 use garret_core::prompt::Role;
 use garret_llm::template::{ChatTemplate, TemplateError};
 use garret_llm::vocab::Specials;
 
-mod template_support;
-
-use template_support::{joined, turn};
+use crate::support::template::{joined, turn};
 
 fn refused(source: &str) -> TemplateError {
     let shown: String = source.chars().take(80).collect();

@@ -2,25 +2,19 @@
 //!
 //! The moment of an interruption is fixed by an event the owner thread emits before every decode:
 //! it is held there while a test does its worst.
-#![allow(clippy::expect_used, clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
-
-#[path = "gguf_support/mod.rs"]
-mod gguf_support;
-mod runtime_support;
-
 use std::cell::Cell;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::support::gguf::Writer;
+use crate::support::runtime::*;
 use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply};
 use garret_core::token::Token;
 use garret_llm::{Backend, ChatOptions, LlamaChat, LlamaReply, MAX_EVENTS, Model, ModelOptions};
-use gguf_support::Writer;
-use runtime_support::*;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Metadata, Subscriber};
 
-/// Holds every owner thread before its decodes, one by one.
+/// Holds an owner thread before its decodes, one by one.
 struct Gate {
     at: Receiver<()>,
     go: SyncSender<()>,
@@ -28,16 +22,31 @@ struct Gate {
     held: Cell<bool>,
 }
 
-/// The owner thread's side of the gate.
-static GATE: Mutex<Option<(SyncSender<()>, Receiver<()>)>> = Mutex::new(None);
+/// The owner thread's side of a closed gate.
+type Held = Option<(SyncSender<()>, Receiver<()>)>;
+
+/// A subscriber of the threads that are started under it, which holds them at a closed gate.
+#[derive(Clone, Default)]
+struct Watch(Arc<Mutex<Held>>);
+
+impl Watch {
+    /// A chat on the starter model whose owner thread is watched.
+    fn chat(&self, n_ctx: u32, n_batch: u32) -> Option<LlamaChat> {
+        Some(self.spawn(starter()?, options(n_ctx, n_batch)))
+    }
+
+    fn spawn(&self, model: Arc<Model>, options: ChatOptions) -> LlamaChat {
+        tracing::subscriber::with_default(self.clone(), || LlamaChat::spawn(model, options))
+            .expect("context")
+    }
+}
 
 impl Gate {
-    /// Closes the gate to every owner thread there is.
-    fn close(_: &Alone) -> Self {
-        static SUBSCRIBED: OnceLock<()> = OnceLock::new();
-        SUBSCRIBED.get_or_init(|| tracing::subscriber::set_global_default(Watch).unwrap());
-        let ((arrive, at), (go, gone)) = (sync_channel(0), sync_channel(0));
-        *GATE.lock().unwrap() = Some((arrive, gone));
+    /// Closes the gate to the owner threads that `watch` has.
+    fn close(watch: &Watch) -> Self {
+        let (arrive, at) = sync_channel(0);
+        let (go, gone) = sync_channel(0);
+        *watch.0.lock().unwrap() = Some((arrive, gone));
         Self { at, go, held: Cell::new(false) }
     }
 
@@ -60,19 +69,6 @@ impl Gate {
     }
 }
 
-/// Held by each test from before its model is there until after that is gone: the gate would stop,
-/// and count, the decodes of any other.
-struct Alone(#[allow(dead_code, reason = "held for its drop")] MutexGuard<'static, ()>);
-
-impl Alone {
-    fn wait() -> Self {
-        static ALONE: Mutex<()> = Mutex::new(());
-        Self(ALONE.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-}
-
-struct Watch;
-
 impl Subscriber for Watch {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         metadata.target() == "garret_llm::decode"
@@ -83,7 +79,7 @@ impl Subscriber for Watch {
     fn record(&self, _: &Id, _: &Record<'_>) {}
     fn record_follows_from(&self, _: &Id, _: &Id) {}
     fn event(&self, _: &tracing::Event<'_>) {
-        let mut gate = GATE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gate = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let open = match gate.as_ref() {
             Some((arrive, gone)) => arrive.send(()).is_err() || gone.recv().is_err(),
             None => false,
@@ -105,9 +101,9 @@ fn take_ready(reply: &mut LlamaReply) -> Vec<Event<Vec<u8>>> {
 /// it would have said alone.
 #[test]
 fn a_companion_in_mid_reply_yields() {
-    let alone = Alone::wait();
-    let Some(chat) = chat(512, 64) else { return };
-    let gate = Gate::close(&alone);
+    let watch = Watch::default();
+    let Some(chat) = watch.chat(512, 64) else { return };
+    let gate = Gate::close(&watch);
     let prompt = counting(chat.model());
     let mut companion = chat.start(request(ModelRole::Inferrer, &prompt, 24)).unwrap();
     // The prompt and nine of its tokens are decoded, the tenth is about to be.
@@ -130,9 +126,9 @@ fn a_companion_in_mid_reply_yields() {
 /// A companion that is still reading its prompt yields as well, and reads nothing twice.
 #[test]
 fn a_companion_in_prefill_yields() {
-    let alone = Alone::wait();
-    let Some(chat) = chat(1_024, 64) else { return };
-    let gate = Gate::close(&alone);
+    let watch = Watch::default();
+    let Some(chat) = watch.chat(1_024, 64) else { return };
+    let gate = Gate::close(&watch);
     let long = prose(chat.model(), "A report on everything that was found in the attic:", 400);
     let mut companion = chat.start(request(ModelRole::Compactor, &long, 2)).unwrap();
     gate.pass(3);
@@ -148,9 +144,9 @@ fn a_companion_in_prefill_yields() {
 /// A companion whose half-read prompt is pushed out reads it again, but reports no token twice.
 #[test]
 fn a_companion_that_starts_over_counts_each_token_once() {
-    let alone = Alone::wait();
-    let Some(chat) = chat(512, 64) else { return };
-    let gate = Gate::close(&alone);
+    let watch = Watch::default();
+    let Some(chat) = watch.chat(512, 64) else { return };
+    let gate = Gate::close(&watch);
     let long = prose(chat.model(), "A report on everything that was found in the attic:", 300);
     let mut companion = chat.start(request(ModelRole::Compactor, &long, 2)).unwrap();
     gate.pass(3);
@@ -168,9 +164,9 @@ fn a_companion_that_starts_over_counts_each_token_once() {
 /// A cancelled prefill keeps what was finished: the same prompt goes on from there.
 #[test]
 fn a_cancelled_prefill_is_resumed() {
-    let alone = Alone::wait();
-    let Some(chat) = chat(1_024, 64) else { return };
-    let gate = Gate::close(&alone);
+    let watch = Watch::default();
+    let Some(chat) = watch.chat(1_024, 64) else { return };
+    let gate = Gate::close(&watch);
     let prompt = prose(chat.model(), "He climbed the stairs to the attic", 400);
     let mut reply = chat.start(request(ModelRole::Main, &prompt, 4)).unwrap();
     gate.pass(3);
@@ -187,15 +183,15 @@ fn a_cancelled_prefill_is_resumed() {
 /// them gives the logits of an undisturbed prefill, up to rounding.
 #[test]
 fn an_interrupted_decode_keeps_whole_micro_batches() {
-    let alone = Alone::wait();
+    let watch = Watch::default();
     let Some(model) = starter() else { return };
     let small = ChatOptions { n_ubatch: 16, ..options(512, 400) };
-    let chat = LlamaChat::spawn(model.clone(), small).unwrap();
+    let chat = watch.spawn(model.clone(), small);
     let prompt = prose(&model, "He climbed the stairs to the attic", 400);
     let clean = chat.next_logits(ModelRole::Main, &prompt).unwrap();
     for wait in [100, 3_000] {
         run(&chat, request(ModelRole::Main, &counting(&model), 1)).unwrap();
-        let gate = Gate::close(&alone);
+        let gate = Gate::close(&watch);
         let mut reply = chat.start(request(ModelRole::Main, &prompt, 1)).unwrap();
         gate.pass(0);
         gate.open();
@@ -220,7 +216,7 @@ fn recurrent() -> Writer {
     let words = ["<unk>", "<s>", "</s>"].into_iter().chain(bytes.iter().map(String::as_str));
     let words: Vec<&str> = words.collect();
     let vocab = words.len() as u64;
-    let scores = [gguf_support::array(6, vocab), vec![0; 4 * words.len()]].concat();
+    let scores = [crate::support::gguf::array(6, vocab), vec![0; 4 * words.len()]].concat();
     let file = Writer::default()
         .text("general.architecture", "mamba")
         .u32("mamba.context_length", 1_024)
@@ -259,13 +255,13 @@ fn recurrent() -> Writer {
 /// and keeps all of it.
 #[test]
 fn a_cancelled_prefill_of_a_recurrent_model_is_resumed() {
-    let alone = Alone::wait();
+    let watch = Watch::default();
     let dir = tempfile::tempdir().unwrap();
     let path = recurrent().write(&dir.path().join("mamba.gguf"));
     let model = Model::load(Backend::start().unwrap(), &path, ModelOptions::default()).unwrap();
     assert!(model.recurrent());
-    let chat = LlamaChat::spawn(model, options(512, 64)).unwrap();
-    let gate = Gate::close(&alone);
+    let chat = watch.spawn(model, options(512, 64));
+    let gate = Gate::close(&watch);
     let prompt: Vec<_> = (0..400).map(|n| Token(3 + n % 100)).collect();
     let mut reply = chat.start(request(ModelRole::Main, &prompt, 4)).unwrap();
     gate.pass(3);
@@ -280,7 +276,6 @@ fn a_cancelled_prefill_of_a_recurrent_model_is_resumed() {
 /// Both companions can wait at once; each finishes, and neither holds up the main role.
 #[test]
 fn companions_and_main_share_the_cache() {
-    let _alone = Alone::wait();
     let Some(chat) = chat(1_024, 64) else { return };
     let model = chat.model();
     let conversation = prose(model, "<|im_start|>user\nListen:", 200);
@@ -307,9 +302,9 @@ const AHEAD: usize = MAX_EVENTS - 1;
 /// A main request whose reader was behind doesn't push out the one that took its place meanwhile.
 #[test]
 fn two_main_requests_do_not_take_turns() {
-    let alone = Alone::wait();
-    let Some(chat) = chat(512, 64) else { return };
-    let gate = Gate::close(&alone);
+    let watch = Watch::default();
+    let Some(chat) = watch.chat(512, 64) else { return };
+    let gate = Gate::close(&watch);
     let prompt = counting(chat.model());
     let mut slow = chat.start(request(ModelRole::Main, &prompt, 100)).unwrap();
     let mut next = chat.start(request(ModelRole::Main, &prompt[4..], 20)).unwrap();
@@ -328,9 +323,9 @@ fn two_main_requests_do_not_take_turns() {
 /// A companion that began while the main role waited for its reader yields when that goes on.
 #[test]
 fn a_companion_yields_to_a_reader_that_caught_up() {
-    let alone = Alone::wait();
-    let Some(chat) = chat(1_024, 64) else { return };
-    let gate = Gate::close(&alone);
+    let watch = Watch::default();
+    let Some(chat) = watch.chat(1_024, 64) else { return };
+    let gate = Gate::close(&watch);
     let mut main = chat.start(request(ModelRole::Main, &counting(chat.model()), 100)).unwrap();
     let long = prose(chat.model(), "A report on everything that was found in the attic:", 400);
     let mut companion = chat.start(request(ModelRole::Compactor, &long, 2)).unwrap();
@@ -349,7 +344,6 @@ fn a_companion_yields_to_a_reader_that_caught_up() {
 /// Requests for the main role are answered in the order they came.
 #[test]
 fn main_requests_keep_their_order() {
-    let _alone = Alone::wait();
     let Some(chat) = chat(512, 64) else { return };
     let prompt = counting(chat.model());
     let mut first = chat.start(request(ModelRole::Main, &prompt, 20)).unwrap();
