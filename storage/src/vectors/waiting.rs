@@ -17,7 +17,7 @@ use garret_language::without_names;
 use crate::conversations::record::{ReplyRecord, TurnRecord, speaker};
 use crate::facts::FactRecord;
 use crate::facts::table::FACTS;
-use crate::ground::database::open as if_there;
+use crate::ground::database::open_if_there as if_there;
 use crate::ground::error::{Fault, ReadError};
 use crate::ground::table::{REPLIES, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key};
 use crate::index::{Changes, Fresh};
