@@ -10,10 +10,11 @@ use garret_llm::gguf::Gguf;
 use garret_llm::template::{ChatTemplate, Turn};
 use garret_llm::vocab::{SpecialKind, SpecialToken, Specials};
 
-#[path = "../../../llm-local/tests/gguf_support/mod.rs"]
-mod gguf_support;
+#[path = "../../../llm-local/tests/llm/support/gguf.rs"]
+#[allow(dead_code, reason = "a part of the helpers of other tests")]
+mod gguf;
 
-use gguf_support::Writer;
+use gguf::Writer;
 
 pub(super) fn gguf_header(bytes: &[u8]) {
     let mut file = tempfile::NamedTempFile::new().unwrap();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use garret_storage::{FactKind, search};
 
-use crate::memory::date;
+use crate::dates::parse as date;
 
 #[derive(Debug, Args)]
 pub(crate) struct Memory {
@@ -67,7 +67,8 @@ pub(crate) enum MemoryAction {
         json: bool,
     },
     /// Write everything anew, so that the files hold nothing that was deleted or replaced
-    Compact {
+    #[command(alias = "compact")]
+    Vacuum {
         /// Print JSON
         #[arg(long)]
         json: bool,

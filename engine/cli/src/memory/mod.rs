@@ -1,6 +1,5 @@
 //! `garret memory`: what is remembered, without a chat model.
 
-mod dates;
 mod embed;
 mod facts;
 mod forget;
@@ -19,7 +18,6 @@ use garret_storage::{Pin, Store};
 use super::Ended;
 use super::args::memory::{Memory, MemoryAction};
 
-pub(super) use dates::parse as date;
 pub(super) use search::find;
 
 /// Runs the command.
@@ -47,7 +45,7 @@ pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
             return forget::run(config, &open::existing_store(config)?, forget);
         }
         MemoryAction::Ledger { json } => forget::ledger(&open::existing_store(config)?, *json)?,
-        MemoryAction::Compact { json } => forget::compact(&open::existing_store(config)?, *json)?,
+        MemoryAction::Vacuum { json } => forget::vacuum(&open::existing_store(config)?, *json)?,
         MemoryAction::Verify { erased: Some(pattern), json } => {
             return forget::erased(config, &open::existing_store(config)?, pattern, *json);
         }
