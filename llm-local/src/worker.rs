@@ -27,6 +27,8 @@ use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::context::params::{KvCacheType, LlamaContextParams};
 use llama_cpp_sys_2 as sys;
 use smol::channel::{Receiver, bounded};
+use tracing::Dispatch;
+use tracing::subscriber::NoSubscriber;
 
 use crate::chat::{ChatOptions, Control, Job, Output, ReplyEvent, Signals};
 use crate::error::{ChatError, LoadError};
@@ -50,8 +52,13 @@ pub(crate) fn spawn(
 ) -> Result<JoinHandle<()>, LoadError> {
     let n_ctx = options.n_ctx;
     let (sender, made) = bounded(1);
+    let subscriber = tracing::dispatcher::get_default(Dispatch::clone);
     let thread = std::thread::Builder::new().name("garret-model".into());
     let thread = thread.stack_size(STACK).spawn(move || {
+        // A thread has the subscriber of the process alone, which may be set later; whoever starts
+        // this one under another wants to see it there.
+        let scoped = !subscriber.is::<NoSubscriber>();
+        let _scope = scoped.then(|| tracing::dispatcher::set_default(&subscriber));
         let signals = Arc::clone(&ports.signals);
         log::hush_while(Arc::clone(&signals.interrupt));
         // The context goes before `model` and `signals`, which it points to.
