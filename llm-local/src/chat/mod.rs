@@ -1,11 +1,24 @@
-//! A chat model behind one owner thread: handles, requests and replies.
+//! A chat model of llama.cpp behind one owner thread.
 //!
-//! [`LlamaChat`] is a handle; the context lives on a thread of its own (see [`crate::worker`]),
-//! which hands out events through a bounded channel per reply. A reader that is slow makes the
-//! model wait; one that stalls or goes away holds up nobody else.
+//! [`LlamaChat`] is a handle. The context lives on a thread of its own ([`worker`]), which takes
+//! requests ([`job`]) from all handles, keeps a record of what its KV cache holds ([`cache`]), and
+//! hands out events through a bounded channel a reply. A reader that is slow makes the model wait; one
+//! that stalls or goes away holds up nobody else. [`state`] has a sequence as bytes, to be kept while
+//! the model isn't loaded.
+//!
+//! The room knows tokens and roles, and neither texts nor templates: prompts come encoded.
+//!
+//! Limits: one context, of four sequences; [`MAX_REQUESTS`] requests at once, [`MAX_EVENTS`] events
+//! ahead of a reader.
+
+mod cache;
+mod job;
+mod sampler;
+mod state;
+mod worker;
 
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::thread::JoinHandle;
@@ -18,12 +31,12 @@ use llama_cpp_2::token::LlamaToken;
 use smol::channel::{Receiver, Sender, TrySendError, bounded};
 use smol::stream::Stream;
 
+pub(crate) use self::cache::SEQUENCES;
+use self::cache::Seq;
+use self::job::{Control, Job, Output, RESUME_AT, ReplyEvent, Signals};
+use self::sampler::Sampler;
 use crate::error::{ChatError, LoadError};
 use crate::model::Model;
-use crate::sampler::Sampler;
-use crate::sequence::Seq;
-use crate::state;
-use crate::worker;
 
 /// How a chat model's context is made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,9 +182,6 @@ pub struct LlamaReply {
     done: bool,
 }
 
-/// What the owner thread sends to a reply.
-pub(crate) type ReplyEvent = Result<Event<Vec<u8>>, ChatError>;
-
 impl Reply for LlamaReply {
     type Bytes = Vec<u8>;
     type Error = ChatError;
@@ -246,7 +256,7 @@ impl Inner {
         max_tokens: usize,
         output: Output,
     ) -> Result<Arc<Control>, ChatError> {
-        let ticket = self.signals.ticket().ok_or(ChatError::Busy { limit: MAX_REQUESTS })?;
+        let permit = self.signals.permit().ok_or(ChatError::Busy { limit: MAX_REQUESTS })?;
         let id = self.signals.ids.fetch_add(1, Ordering::Relaxed) + 1;
         let main = role == ModelRole::Main;
         let control = Arc::new(Control { id, main, ..Control::default() });
@@ -260,7 +270,7 @@ impl Inner {
             reused: None,
             held: 0,
             announced: false,
-            _ticket: ticket,
+            _permit: permit,
         };
         self.commands.try_send(job).map_err(|error| match error {
             TrySendError::Full(_) => ChatError::Busy { limit: MAX_REQUESTS },
@@ -293,144 +303,6 @@ impl Drop for Inner {
         {
             tracing::error!("the model's thread panicked");
         }
-    }
-}
-
-/// One request as the owner thread has it.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) seq: Seq,
-    /// The prompt and what was generated so far.
-    pub(crate) tokens: Vec<LlamaToken>,
-    /// Length of `tokens` at which the reply ends.
-    pub(crate) limit: usize,
-    pub(crate) output: Output,
-    pub(crate) control: Arc<Control>,
-    /// Tokens found in the cache and not decoded for this request; `None` before the first step.
-    pub(crate) reused: Option<usize>,
-    /// How many of `tokens` were in the cache after the latest step.
-    pub(crate) held: usize,
-    /// Whether `Prefilled` was sent.
-    pub(crate) announced: bool,
-    _ticket: Ticket,
-}
-
-/// Where the results of a job go.
-#[derive(Debug)]
-pub(crate) enum Output {
-    Reply {
-        events: Sender<ReplyEvent>,
-        sampler: Box<Sampler>,
-    },
-    Logits(Sender<Result<Vec<f32>, ChatError>>),
-    /// The state of what the cache holds of the job's tokens.
-    Save {
-        most: u64,
-        sender: Sender<Result<Option<Vec<u8>>, ChatError>>,
-    },
-    /// That the cache holds the job's tokens, by their state.
-    Restore {
-        state: Vec<u8>,
-        sender: Sender<Result<u32, ChatError>>,
-    },
-}
-
-/// What a handle tells the owner thread about one job, and the other way round.
-#[derive(Debug, Default)]
-pub(crate) struct Control {
-    id: u64,
-    main: bool,
-    cancelled: AtomicBool,
-    /// The reader must wake the owner once there is room again.
-    stalled: AtomicBool,
-}
-
-impl Control {
-    pub(crate) fn cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-
-    /// Whether the job must wait for its reader. Once full, half of the room must come back.
-    pub(crate) fn waits_for(&self, events: &Sender<ReplyEvent>) -> bool {
-        let stalled = self.stalled.load(Ordering::Relaxed);
-        if !stalled && events.len() < MAX_EVENTS {
-            return false;
-        }
-        self.stalled.store(true, Ordering::Relaxed);
-        // Pairs with the fence in `LlamaReply::poll_event`.
-        fence(Ordering::SeqCst);
-        let waits = events.len() > RESUME_AT;
-        self.stalled.store(waits, Ordering::Relaxed);
-        waits
-    }
-}
-
-/// Events left in a stalled reply's channel at which its job goes on.
-const RESUME_AT: usize = MAX_EVENTS / 2;
-
-/// Flags shared by all handles and the owner thread.
-#[derive(Debug, Default)]
-pub(crate) struct Signals {
-    /// Read by llama.cpp between two operations of a decode; ends it.
-    pub(crate) interrupt: Arc<AtomicBool>,
-    shutdown: AtomicBool,
-    /// The running job: its id, shifted by one to hold whether it is a companion. 0 for none.
-    running: AtomicU64,
-    ids: AtomicU64,
-    jobs: Arc<AtomicUsize>,
-}
-
-/// The job the owner thread is working on.
-#[derive(Clone, Copy, Debug)]
-struct Running {
-    id: u64,
-    companion: bool,
-}
-
-impl Signals {
-    pub(crate) fn shutdown(&self) -> bool {
-        self.shutdown.load(Ordering::Relaxed)
-    }
-
-    /// Called by the owner before a step; whatever the handles ask for from now on interrupts it,
-    /// what they asked for before must be looked for afterwards.
-    pub(crate) fn begin(&self, job: &Job) {
-        let companion = u64::from(!job.seq.is_main());
-        self.running.store((job.control.id << 1) | companion, Ordering::Relaxed);
-        self.interrupt.store(false, Ordering::Relaxed);
-        // Pairs with the fence in `interrupt_if`: either that sees this job running, or its cause
-        // is seen by the owner after this.
-        fence(Ordering::SeqCst);
-    }
-
-    pub(crate) fn end(&self) {
-        self.running.store(0, Ordering::Relaxed);
-    }
-
-    /// Interrupts the running job if `which` says so. The cause must be stored before.
-    fn interrupt_if(&self, which: impl FnOnce(Running) -> bool) {
-        fence(Ordering::SeqCst);
-        let running = self.running.load(Ordering::Relaxed);
-        let job = Running { id: running >> 1, companion: running & 1 == 1 };
-        if running != 0 && which(job) {
-            self.interrupt.store(true, Ordering::Relaxed);
-        }
-    }
-
-    fn ticket(&self) -> Option<Ticket> {
-        let more = |jobs: usize| (jobs < MAX_REQUESTS).then_some(jobs + 1);
-        self.jobs.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).ok()?;
-        Some(Ticket(Arc::clone(&self.jobs)))
-    }
-}
-
-/// One of [`MAX_REQUESTS`] places, given back when dropped.
-#[derive(Debug)]
-struct Ticket(Arc<AtomicUsize>);
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

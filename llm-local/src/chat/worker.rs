@@ -30,22 +30,23 @@ use smol::channel::{Receiver, bounded};
 use tracing::Dispatch;
 use tracing::subscriber::NoSubscriber;
 
-use crate::chat::{ChatOptions, Control, Job, Output, ReplyEvent, Signals};
+use super::ChatOptions;
+use super::cache::{Cache, Decoded, SEQUENCES};
+use super::job::{Control, Job, Output, Signals, count};
 use crate::error::{ChatError, LoadError};
 use crate::log;
 use crate::model::Model;
-use crate::sequence::{Cache, Decoded, SEQUENCES};
 
 /// The owner thread's ends of what it shares with the handles.
-pub(crate) struct Ports {
-    pub(crate) jobs: Receiver<Job>,
+pub(super) struct Ports {
+    pub(super) jobs: Receiver<Job>,
     /// Gets an item when there is something new to see; closed at the end.
-    pub(crate) woken: Receiver<()>,
-    pub(crate) signals: Arc<Signals>,
+    pub(super) woken: Receiver<()>,
+    pub(super) signals: Arc<Signals>,
 }
 
 /// Starts the thread and returns once its context is there.
-pub(crate) fn spawn(
+pub(super) fn spawn(
     model: Arc<Model>,
     options: ChatOptions,
     ports: Ports,
@@ -264,76 +265,6 @@ fn answer(model: &Model, logits: &[f32], job: &mut Job) -> Result<Step, ChatErro
     }
     job.send(Ok(Event::Finished(Finish::Length)));
     Ok(Step::Done)
-}
-
-/// Counts of tokens are below the window, which is a `u32`.
-fn count(tokens: usize) -> u32 {
-    u32::try_from(tokens).unwrap_or(u32::MAX)
-}
-
-impl Job {
-    fn is(&self, control: &Arc<Control>) -> bool {
-        Arc::ptr_eq(&self.control, control)
-    }
-
-    /// Takes note that the cache has the first `start` of its tokens.
-    fn found(&mut self, start: usize) {
-        let again = self.held.saturating_sub(start);
-        if again > 0 {
-            tracing::debug!(tokens = again, "decoding again what other requests pushed out");
-        }
-        // More than it left there came from the main sequence; what was lost isn't reused after all.
-        let more = start.saturating_sub(self.held);
-        self.reused = Some((self.reused.unwrap_or(0) + more).min(start));
-    }
-
-    /// Tells the reader, once, how much of the prompt was there and how much was decoded, be it the
-    /// whole or what was done until the job was cancelled.
-    fn announce(&mut self) {
-        if std::mem::replace(&mut self.announced, true) {
-            return;
-        }
-        let reused = self.reused.unwrap_or(0);
-        let (reused, prefilled) = (count(reused), count(self.held.saturating_sub(reused)));
-        self.send(Ok(Event::Prefilled { reused, prefilled }));
-    }
-
-    /// Hands an event to the reader. There is room: a job takes no step while it waits for its
-    /// reader, and the channel has places to spare for the end.
-    fn send(&self, event: ReplyEvent) {
-        match (&self.output, event) {
-            (Output::Reply { events, .. }, event) => {
-                let _ = events.try_send(event);
-            }
-            (Output::Logits(sender), Err(error)) => {
-                let _ = sender.try_send(Err(error));
-            }
-            (Output::Save { sender, .. }, Err(error)) => {
-                let _ = sender.try_send(Err(error));
-            }
-            (Output::Restore { sender, .. }, Err(error)) => {
-                let _ = sender.try_send(Err(error));
-            }
-            (_, Ok(_)) => {}
-        }
-    }
-
-    fn unwanted(&self) -> bool {
-        let closed = match &self.output {
-            Output::Reply { events, .. } => events.is_closed(),
-            Output::Logits(sender) => sender.is_closed(),
-            Output::Save { sender, .. } => sender.is_closed(),
-            Output::Restore { sender, .. } => sender.is_closed(),
-        };
-        closed || self.control.cancelled()
-    }
-
-    fn waits(&self) -> bool {
-        match &self.output {
-            Output::Reply { events, .. } => self.control.waits_for(events),
-            Output::Logits(_) | Output::Save { .. } | Output::Restore { .. } => false,
-        }
-    }
 }
 
 fn context<'m>(

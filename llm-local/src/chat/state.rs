@@ -13,13 +13,13 @@ use llama_cpp_2::context::session::LlamaStateSeqFlags;
 use llama_cpp_2::token::LlamaToken;
 use sha2::{Digest as _, Sha256};
 
-use crate::chat::ChatOptions;
+use super::ChatOptions;
+use super::cache::SEQUENCES;
 use crate::error::ChatError;
-use crate::sequence::SEQUENCES;
 
 /// Of all that a state depends on: the model file, the context's parameters, the version of
 /// llama.cpp, the machine's byte order and kind.
-pub(crate) fn fingerprint(options: &ChatOptions) -> [u8; 32] {
+pub(super) fn fingerprint(options: &ChatOptions) -> [u8; 32] {
     let flash = match options.flash_attention {
         None => "auto",
         Some(true) => "on",
@@ -41,7 +41,7 @@ const LLAMA_CPP_2: &str = "0.1.160";
 ///
 /// # Errors
 /// [`ChatError::State`], when llama.cpp doesn't give it.
-pub(crate) fn save(
+pub(super) fn save(
     context: &LlamaContext<'_>,
     seq: i32,
     tokens: &[LlamaToken],
@@ -64,14 +64,14 @@ pub(crate) fn save(
 }
 
 /// Gives an empty sequence the state of another one; whether llama.cpp took it.
-pub(crate) fn restore(context: &mut LlamaContext<'_>, seq: i32, state: &[u8]) -> bool {
+pub(super) fn restore(context: &mut LlamaContext<'_>, seq: i32, state: &[u8]) -> bool {
     // SAFETY: llama.cpp reads no further than the length of the slice it is given, and refuses what
     // isn't a state of this shape.
     unsafe { context.state_seq_set_data_ext(state, seq, LlamaStateSeqFlags::empty()) }
 }
 
 /// The ids and llama.cpp's state of what [`save`] gave.
-pub(crate) fn parse(bytes: &[u8]) -> Option<(Vec<Token>, &[u8])> {
+pub(super) fn parse(bytes: &[u8]) -> Option<(Vec<Token>, &[u8])> {
     let (count, rest) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*count)).ok()?.checked_mul(4)?;
     let (ids, state) = rest.split_at_checked(length)?;

@@ -12,9 +12,9 @@ use llama_cpp_2::context::LlamaContext;
 use llama_cpp_2::llama_batch::LlamaBatch;
 use llama_cpp_2::token::LlamaToken;
 
+use super::state;
 use crate::error::ChatError;
 use crate::model::Model;
-use crate::state;
 
 /// Sequences a context is made for: main, a spare one for the prefix that is to replace it, and the
 /// two companions.
@@ -22,16 +22,16 @@ pub(crate) const SEQUENCES: usize = 4;
 
 /// One sequence of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Seq(usize);
+pub(super) struct Seq(usize);
 
 impl Seq {
-    pub(crate) const MAIN: Self = Self(0);
-    pub(crate) const SPARE: Self = Self(1);
+    pub(super) const MAIN: Self = Self(0);
+    pub(super) const SPARE: Self = Self(1);
     const COMPACTOR: Self = Self(2);
     const INFERRER: Self = Self(3);
 
     /// Where `role` decodes. A role this version doesn't know shares the inferrer's sequence.
-    pub(crate) fn of(role: ModelRole) -> Self {
+    pub(super) fn of(role: ModelRole) -> Self {
         match role {
             ModelRole::Main => Self::MAIN,
             ModelRole::Rebase => Self::SPARE,
@@ -40,12 +40,12 @@ impl Seq {
         }
     }
 
-    pub(crate) fn is_main(self) -> bool {
+    pub(super) fn is_main(self) -> bool {
         self == Self::MAIN
     }
 
     /// Whether what it holds is given up with the request that made it.
-    pub(crate) fn is_companion(self) -> bool {
+    pub(super) fn is_companion(self) -> bool {
         self == Self::COMPACTOR || self == Self::INFERRER
     }
 
@@ -65,7 +65,7 @@ impl Seq {
 
 /// How a decode ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Decoded {
+pub(super) enum Decoded {
     /// All tokens are in the cache.
     Whole,
     /// The interrupt flag was raised; only these many tokens are in the cache.
@@ -75,7 +75,7 @@ pub(crate) enum Decoded {
 }
 
 /// A context and the record of what it holds.
-pub(crate) struct Cache<'m> {
+pub(super) struct Cache<'m> {
     context: LlamaContext<'m>,
     batch: LlamaBatch<'static>,
     held: [Vec<LlamaToken>; SEQUENCES],
@@ -87,7 +87,7 @@ pub(crate) struct Cache<'m> {
 }
 
 impl<'m> Cache<'m> {
-    pub(crate) fn new(model: &Model, context: LlamaContext<'m>) -> Self {
+    pub(super) fn new(model: &Model, context: LlamaContext<'m>) -> Self {
         let n_batch = context.n_batch().max(1) as usize;
         Self {
             context,
@@ -100,7 +100,7 @@ impl<'m> Cache<'m> {
     }
 
     /// Most tokens of one [`Cache::decode`].
-    pub(crate) fn n_batch(&self) -> usize {
+    pub(super) fn n_batch(&self) -> usize {
         self.n_batch
     }
 
@@ -109,7 +109,7 @@ impl<'m> Cache<'m> {
     ///
     /// It takes a copy of the main or the spare sequence where that holds more of the prefix. The
     /// main sequence takes the spare one over, which is empty then.
-    pub(crate) fn adopt(&mut self, seq: Seq, tokens: &[LlamaToken]) -> usize {
+    pub(super) fn adopt(&mut self, seq: Seq, tokens: &[LlamaToken]) -> usize {
         let others = [Seq::MAIN, Seq::SPARE].into_iter().filter(|other| *other != seq);
         let other = others.map(|other| (self.common(other, tokens), other)).max_by_key(|(n, _)| *n);
         if let Some((more, other)) = other
@@ -138,7 +138,7 @@ impl<'m> Cache<'m> {
     ///
     /// # Errors
     /// When llama.cpp refuses or fails; the cache must be cleared then.
-    pub(crate) fn decode(
+    pub(super) fn decode(
         &mut self,
         seq: Seq,
         tokens: &[LlamaToken],
@@ -173,7 +173,7 @@ impl<'m> Cache<'m> {
     /// # Errors
     /// [`ChatError::NotFinite`] when there is a NaN or a positive infinity among them, or nothing
     /// but negative ones.
-    pub(crate) fn logits(&self) -> Result<&[f32], ChatError> {
+    pub(super) fn logits(&self) -> Result<&[f32], ChatError> {
         let logits = self.context.get_logits_ith(self.batch.n_tokens() - 1);
         let highest = logits.iter().try_fold(f32::NEG_INFINITY, |highest, logit| {
             (*logit < f32::INFINITY).then(|| highest.max(*logit))
@@ -189,7 +189,7 @@ impl<'m> Cache<'m> {
     ///
     /// # Errors
     /// [`ChatError::State`], when llama.cpp doesn't give it.
-    pub(crate) fn save(
+    pub(super) fn save(
         &mut self,
         tokens: &[LlamaToken],
         most: u64,
@@ -206,7 +206,7 @@ impl<'m> Cache<'m> {
     ///
     /// # Errors
     /// [`ChatError::State`], when llama.cpp refuses it; the main sequence is empty then.
-    pub(crate) fn restore(&mut self, tokens: &[LlamaToken], state: &[u8]) -> Result<(), ChatError> {
+    pub(super) fn restore(&mut self, tokens: &[LlamaToken], state: &[u8]) -> Result<(), ChatError> {
         for seq in Seq::all() {
             self.drop_sequence(seq);
         }
@@ -222,7 +222,7 @@ impl<'m> Cache<'m> {
     }
 
     /// Gives up what `seq` holds. Cells it shares stay with the other sequences.
-    pub(crate) fn drop_sequence(&mut self, seq: Seq) {
+    pub(super) fn drop_sequence(&mut self, seq: Seq) {
         if !self.held[seq.0].is_empty() {
             self.remove(seq, 0);
             self.held[seq.0].clear();
@@ -230,7 +230,7 @@ impl<'m> Cache<'m> {
     }
 
     /// Drops every sequence but the main one and `seq`; whether that freed anything.
-    pub(crate) fn evict_others(&mut self, seq: Seq) -> bool {
+    pub(super) fn evict_others(&mut self, seq: Seq) -> bool {
         let mut freed = false;
         for other in Seq::all().filter(|other| !other.is_main() && *other != seq) {
             freed |= !self.held[other.0].is_empty();
@@ -240,7 +240,7 @@ impl<'m> Cache<'m> {
     }
 
     /// Empties the whole cache.
-    pub(crate) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.held.iter_mut().for_each(Vec::clear);
         self.context.clear_kv_cache();
     }

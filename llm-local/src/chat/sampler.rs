@@ -19,7 +19,7 @@ use crate::model::Model;
 
 /// Chooses the tokens of one reply.
 #[derive(Debug)]
-pub(crate) struct Sampler {
+pub(super) struct Sampler {
     chain: LlamaSampler,
     grammar: Option<LlamaSampler>,
     candidates: Vec<LlamaTokenData>,
@@ -30,7 +30,7 @@ impl Sampler {
     ///
     /// # Errors
     /// When a parameter is out of range or the grammar can't be used.
-    pub(crate) fn new(
+    pub(super) fn new(
         model: &Model,
         sampling: &Sampling,
         grammar: Option<&str>,
@@ -47,7 +47,7 @@ impl Sampler {
     }
 
     /// The next token by `logits` (one per id, none of them NaN), which counts as said.
-    pub(crate) fn next(&mut self, model: &Model, logits: &[f32]) -> Result<LlamaToken, ChatError> {
+    pub(super) fn next(&mut self, model: &Model, logits: &[f32]) -> Result<LlamaToken, ChatError> {
         let token = match self.choose(logits, None, model) {
             Some(token) if self.allows(model, token) => token,
             Some(_) => self.choose_masked(logits, model).ok_or(ChatError::GrammarDeadEnd)?,
