@@ -5,7 +5,7 @@ use redb::ReadTransaction;
 
 use crate::conversations::record::{ReplyRecord, TurnRecord, speaker, turn_name};
 use crate::facts;
-use crate::facts::{FactId, FactKind};
+use crate::facts::FactId;
 use crate::ground::error::{Fault, damaged};
 use crate::ground::table::{REPLIES, SPEAKERS, TURNS, turn_key};
 use crate::search::derived::Kept;
@@ -14,6 +14,7 @@ use crate::search::filter::Filter;
 use crate::search::index::Index;
 use crate::search::names::ASSISTANT;
 use crate::search::rank::Features;
+use crate::search::unit::Kind;
 use crate::search::unit::Ranked;
 use crate::vectors::UnitKey;
 
@@ -75,26 +76,6 @@ impl<'a> Search<'a> {
             vector: None,
             except: None,
             excerpt: EXCERPT_BYTES,
-        }
-    }
-}
-
-/// What a hit is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// Something that was said: the words of a turn, or a reply.
-    Message,
-    /// A fact of this kind.
-    Fact(FactKind),
-}
-
-impl Kind {
-    /// The name on the wire: `message`, or that of the fact's kind.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Fact(kind) => kind.as_str(),
         }
     }
 }

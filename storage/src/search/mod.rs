@@ -84,12 +84,12 @@ pub(crate) mod top;
 pub(crate) mod unit;
 
 pub(crate) use crate::search::derived::Derived;
-pub use crate::search::find::{Found, Hit, Kind, Search, Source};
+pub use crate::search::find::{Found, Hit, Search, Source};
 pub use crate::search::index::Index;
 pub use crate::search::mix::{FACTS, INFERRED};
 pub use crate::search::rank::{
     CALIBRATION, CALIBRATION_WITH_VECTORS, Calibration, FEATURES, Features, LEXICAL, NAMES,
     UNLIKELY, UNLIKELY_WITH_VECTORS, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
 };
-pub(crate) use crate::search::stored::RULES;
+pub use crate::search::unit::Kind;
 pub use crate::search::unit::{Ask, Ranked, Speaker, Unit};
