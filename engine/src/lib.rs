@@ -41,6 +41,7 @@
 //! | [`export`] | a conversation with what the model saw, as JSON or Markdown |
 //! | [`manual`] | these pages and those behind them |
 //! | `garret-core` | vocabulary, ports, decisions from values alone |
+//! | `garret-language` | words, stems, names and dates in all languages |
 //! | `garret-storage` | what was said, durable; facts, summaries, search |
 //! | `garret-llm` | llama.cpp: templates, exact tokens, the KV cache |
 //! | `garret-hal` | clock, entropy, media, sensors, profiles |
@@ -54,7 +55,8 @@
 //!
 //! # Dependencies
 //!
-//! - `garret-core`, `garret-hal`, `garret-llm`, `garret-storage`: the other parts of Garret.
+//! - `garret-core`, `garret-hal`, `garret-language`, `garret-llm`, `garret-storage`: the other parts
+//!   of Garret.
 //! - `jiff`: dates where the user is.
 //! - `postcard`: receipts, traces and states as they are stored.
 //! - `regex-lite`: patterns in linear time, for `grep`.

@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::casefold::casefold;
-use super::stop::STOP;
+use crate::{casefold, stop};
 
 macro_rules! languages {
     ($($(#[$doc:meta])* $name:ident $whatlang:ident,)*) => {
@@ -183,7 +182,7 @@ fn stop_mask(folded: &str) -> u32 {
         let mut masks = HashMap::new();
         for (language, words) in STOP {
             for word in words.split_ascii_whitespace() {
-                *masks.entry(word).or_insert(0) |= 1 << (*language as u32);
+                *masks.entry(word).or_insert(0) |= 1 << (language as u32);
             }
         }
         masks
@@ -191,6 +190,19 @@ fn stop_mask(folded: &str) -> u32 {
     if folded.len() > LONGEST_STOP_WORD { 0 } else { MASKS.get(folded).copied().unwrap_or(0) }
 }
 
+const STOP: [(Language, &str); 9] = [
+    (Language::English, stop::ENGLISH),
+    (Language::German, stop::GERMAN),
+    (Language::French, stop::FRENCH),
+    (Language::Spanish, stop::SPANISH),
+    (Language::Italian, stop::ITALIAN),
+    (Language::Portuguese, stop::PORTUGUESE),
+    (Language::Dutch, stop::DUTCH),
+    (Language::Swedish, stop::SWEDISH),
+    (Language::Russian, stop::RUSSIAN),
+];
+
+/// Bytes of the longest stop word.
 const LONGEST_STOP_WORD: usize = 24;
 
 #[cfg(test)]
