@@ -77,7 +77,6 @@ mod cancel;
 mod compact;
 pub mod companion;
 pub mod config;
-pub mod device;
 pub mod embed;
 pub mod export;
 pub mod fingerprint;
