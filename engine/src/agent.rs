@@ -39,7 +39,7 @@ mod volatile;
 use std::sync::Arc;
 
 use garret_core::assemble;
-use garret_core::budget::Budget;
+use garret_core::budget::{Budget, BudgetError};
 use garret_core::gate::Mode;
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Sampling};
@@ -165,15 +165,8 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// # Errors
     /// [`AgentError`] says what to change.
     pub fn new(parts: Parts<M, E>, options: Options) -> Result<Self, AgentError> {
-        let budget = Budget::for_window(parts.model.facts().n_ctx)?;
-        let budget = match options.max_tokens {
-            Some(tokens) => budget.with_reply_reserve(tokens)?,
-            None => budget,
-        };
-        let budget = match options.memory_tokens {
-            Some(tokens) => budget.with_memory(tokens)?,
-            None => budget,
-        };
+        let n_ctx = parts.model.facts().n_ctx;
+        let budget = budget(n_ctx, options.max_tokens, options.memory_tokens)?;
         let budget = match options.has_companions() {
             true => budget,
             false => budget.without_companions(),
@@ -266,6 +259,23 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         };
         assemble::assemble(&self.budget, encoder, &input, scratch)?;
         Ok(())
+    }
+}
+
+/// Divides a window of `n_ctx` tokens as `max_tokens` and `memory_tokens` of [`Options`] ask.
+pub(crate) fn budget(
+    n_ctx: u32,
+    max_tokens: Option<u32>,
+    memory_tokens: Option<u32>,
+) -> Result<Budget, BudgetError> {
+    let budget = Budget::for_window(n_ctx)?;
+    let budget = match max_tokens {
+        Some(tokens) => budget.with_reply_reserve(tokens)?,
+        None => budget,
+    };
+    match memory_tokens {
+        Some(tokens) => budget.with_memory(tokens),
+        None => Ok(budget),
     }
 }
 

@@ -78,16 +78,14 @@ mod compact;
 pub mod companion;
 pub mod config;
 pub mod embed;
+pub mod escape_control;
 pub mod export;
-pub mod fingerprint;
 pub mod infer;
 pub mod manual;
-pub mod names;
 pub mod open;
 pub mod perceive;
 pub mod receipt;
 pub mod rerank;
-pub mod tame;
 pub mod tools;
 pub mod trace;
 

@@ -1,10 +1,11 @@
-//! Dates as they are typed and as files have them.
+//! Dates as they are typed, as files have them, and as people read them.
 
+use garret_language::local_time;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-/// Milliseconds since 1970 of a date (its first moment where the user is), of a date and time
+/// Reads milliseconds since 1970 of a date (its first moment where the user is), of a date and time
 /// (where the user is unless it has an offset), or of a number of those milliseconds.
 pub(crate) fn parse(text: &str) -> Result<i64, String> {
     let text = text.trim();
@@ -14,6 +15,12 @@ pub(crate) fn parse(text: &str) -> Result<i64, String> {
     moment.map(Timestamp::as_millisecond).or_else(|error| text.parse().map_err(|_| error)).map_err(
         |_| format!("`{text}` is no date: write 2026-11-29, 2026-11-29 14:03 or 2026-11-29T14:03Z"),
     )
+}
+
+/// Writes a moment, in milliseconds since 1970, in local time to the second.
+pub(crate) fn when(unix_ms: i64) -> String {
+    let when = local_time::format(unix_ms, "%Y-%m-%d %H:%M:%S %:z");
+    when.unwrap_or_else(|| "at an unknown time".into())
 }
 
 #[cfg(test)]

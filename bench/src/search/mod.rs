@@ -9,6 +9,7 @@ mod child;
 mod corpus;
 mod durability;
 mod loopback;
+mod process;
 mod query;
 mod vectors;
 

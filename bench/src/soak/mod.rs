@@ -113,7 +113,8 @@ impl Bench {
             clock: Arc::new(clock.clone()),
             entropy: Arc::new(SeededEntropy::new(1)),
         };
-        let agent = Agent::new(parts, conditions::options(config))?;
+        let options = conditions::options(config, &parts.model);
+        let agent = Agent::new(parts, options)?;
         Ok(Self { agent, model, clock, session: "soak".parse()?, name: plan.info.name })
     }
 

@@ -10,12 +10,12 @@ use std::path::Path;
 use garret_llm::check::sha256_file;
 use serde::{Deserialize, Serialize};
 
-/// The SHA-256 of the file at `path`. What was found is remembered in `data`; when that fails, the
-/// file is hashed again next time.
+/// Returns the SHA-256 of the file at `path` and remembers it in `data`; when that fails, the file is
+/// hashed again next time.
 ///
 /// # Errors
-/// When the file can't be read.
-pub fn of_file(path: &Path, data: &Path) -> io::Result<[u8; 32]> {
+/// [`io::Error`] when the file can't be read.
+pub(super) fn of_file(path: &Path, data: &Path) -> io::Result<[u8; 32]> {
     let path = path.canonicalize()?;
     let stamp = Stamp::of(&fs::metadata(&path)?);
     let memory = data.join(FILE);
@@ -26,15 +26,15 @@ pub fn of_file(path: &Path, data: &Path) -> io::Result<[u8; 32]> {
     }
     tracing::info!(path = %path.display(), "hashing the model file");
     let sha256 = sha256_file(&path, |_, _| {})?;
-    known.insert(name, Entry { stamp, sha256 });
+    known.insert(name, KnownFile { stamp, sha256 });
     if let Err(error) = save(&memory, &known) {
         tracing::debug!(%error, "fingerprint not remembered");
     }
     Ok(sha256)
 }
 
-/// File names of the models that were opened with `data`, by their SHA-256.
-pub fn known(data: &Path) -> Vec<([u8; 32], String)> {
+/// Returns the file names of the models that were opened with `data`, by their SHA-256.
+pub fn known_models(data: &Path) -> Vec<([u8; 32], String)> {
     let named = load(&data.join(FILE)).into_iter().filter_map(|(path, entry)| {
         let name = Path::new(&path).file_name()?.to_string_lossy().into_owned();
         Some((entry.sha256, name))
@@ -42,15 +42,16 @@ pub fn known(data: &Path) -> Vec<([u8; 32], String)> {
     named.collect()
 }
 
-type Known = BTreeMap<String, Entry>;
+/// The fingerprints that are remembered, by the paths of their files.
+type Known = BTreeMap<String, KnownFile>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Entry {
+struct KnownFile {
     stamp: Stamp,
     sha256: [u8; 32],
 }
 
-/// What changes when a file is written to.
+/// The properties of a file that change when it is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     bytes: u64,
@@ -70,7 +71,7 @@ impl Stamp {
     }
 }
 
-/// A file that isn't there or can't be understood knows nothing.
+/// Reads what is remembered: nothing, where the file isn't there or can't be understood.
 fn load(path: &Path) -> Known {
     let bytes = fs::read(path).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()

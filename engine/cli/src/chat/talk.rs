@@ -1,119 +1,62 @@
-//! `garret chat`: one message, a line at a time, or a conversation.
+//! A conversation in progress: its turns, the work between them, what is kept for the next run.
 
 use std::error::Error;
-use std::io::{self, IsTerminal};
+use std::io;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::thread;
 
-use garret::Cancel;
 use garret::agent::{Outcome, When};
 use garret::config::{Config, SnapshotPolicy};
-use garret::names::new_session;
-use garret::open::{self, LocalAgent};
+use garret::open::LocalAgent;
 use garret::receipt::{ReceiptReport, RoundReport};
 use garret_core::id::SessionId;
 use garret_core::model::Finish;
 use garret_core::scan::Companion;
-use garret_hal::clock::SystemClock;
-use garret_hal::entropy::SystemEntropy;
-use garret_storage::{Store, WriteError};
+use garret_storage::WriteError;
 use serde::Serialize;
 use smol::channel::bounded;
 use smol::future::or;
 
-use super::args::Chat;
-use super::compare::{self, Comparison, LocalBaseline, View};
+use super::compare::{Compared, Comparison, View};
+use super::input;
 use super::interrupt::Interrupts;
-use super::{Ended, ask, input, output};
-use crate::ab::Export;
-
-/// Runs the command.
-pub(super) fn run(config: &Config, chat: &Chat) -> Ended {
-    if chat.once.as_ref().is_some_and(|text| text.trim().is_empty()) {
-        return Err("the message is empty: give --once a text".into());
-    }
-    let wanted = chat.session.as_deref().map(str::parse::<SessionId>).transpose()?;
-    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
-    let prepared = if chat.ab { open::prepare_two(config) } else { open::prepare(config) }?;
-    let session = match wanted {
-        Some(session) => session,
-        None if chat.resume => latest(&prepared.store)?,
-        None => new_session(&*clock, &*entropy)?,
-    };
-    let export = chat.ab_export.as_deref().map(Export::create).transpose()?;
-    let (agent, comparison) = if chat.ab {
-        let (agent, second) = prepared.load_two(config, clock.clone(), entropy.clone())?;
-        let baseline = LocalBaseline::new(
-            second.model,
-            second.encoder,
-            clock.clone(),
-            entropy.clone(),
-            &second.options,
-        )?;
-        (agent, Some(Comparison::new(baseline, export)))
-    } else {
-        (prepared.load(config, clock.clone(), entropy.clone())?, None)
-    };
-    let line_editing = chat.once.is_none() && !chat.stdin && std::io::stdin().is_terminal();
-    let interrupts = Interrupts::watch(line_editing)?;
-    let snapshots = Snapshots::new(config);
-    let json = chat.json;
-    let mut talk = Talk { agent, session, interrupts, snapshots, json, comparison };
-    talk.resume();
-    let ended = match &chat.once {
-        Some(text) => talk.once(text),
-        None if chat.stdin => talk.lines(),
-        None => ask::run(&mut talk, config, &*clock, &*entropy),
-    };
-    let compared = talk.comparison.as_mut().map_or(Ok(()), |it| it.end(json));
-    let ended = ended?;
-    compared?;
-    talk.keep();
-    Ok(ended)
-}
-
-fn latest(store: &Store) -> Result<SessionId, Box<dyn Error>> {
-    let latest = store.latest_session()?;
-    let latest = latest.ok_or("there is no conversation to go on with: leave --continue out")?;
-    Ok(latest.id)
-}
+use crate::{Ended, output};
 
 /// A conversation in progress.
 pub(super) struct Talk {
     pub(super) agent: LocalAgent,
     pub(super) session: SessionId,
     pub(super) interrupts: Interrupts,
-    snapshots: Snapshots,
-    json: bool,
-    /// What answers beside the agent, if anything does.
+    pub(super) snapshots: Snapshots,
+    pub(super) json: bool,
+    /// The side that answers beside the agent, if there is one.
     pub(super) comparison: Option<Comparison>,
 }
 
-/// When and how much of the KV cache is kept.
+/// The moments at which the KV cache is kept, and the most of it.
 #[derive(Clone, Copy, Debug)]
-struct Snapshots {
+pub(super) struct Snapshots {
     policy: SnapshotPolicy,
-    /// In bytes.
+    /// Most bytes of a snapshot.
     most: u64,
 }
 
 impl Snapshots {
-    fn new(config: &Config) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         let most = u64::from(config.snapshot_mib.value) << 20;
         Self { policy: config.snapshot.value, most }
     }
 }
 
 impl Talk {
-    fn once(&mut self, text: &str) -> Ended {
+    pub(super) fn once(&mut self, text: &str) -> Ended {
         let finish = self.answer(text)?;
-        self.compact();
+        self.summarise();
         Ok(self.status(finish))
     }
 
     /// Answers every line of standard input until it ends or a signal says so.
-    fn lines(&mut self) -> Ended {
+    pub(super) fn lines(&mut self) -> Ended {
         let mut lines = input::Lines::of_stdin();
         while let Some(line) = self.idle_while(|| lines.next())? {
             if line.trim().is_empty() {
@@ -123,13 +66,13 @@ impl Talk {
             if finish == Finish::Cancelled || self.interrupts.must_end().is_some() {
                 return Ok(self.status(finish));
             }
-            self.compact();
+            self.summarise();
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Sums older turns up if the prompt is too full for another one: nobody may ever be idle.
-    fn compact(&mut self) {
+    /// Summarises older turns if the prompt is too full for another one: nobody may ever be idle.
+    fn summarise(&mut self) {
         smol::block_on(self.agent.compact(&self.session, When::Pressed));
     }
 
@@ -170,8 +113,8 @@ impl Talk {
         })
     }
 
-    /// Has the model go on where the last run left it.
-    fn resume(&mut self) {
+    /// Brings the model to where the last run left it.
+    pub(super) fn resume(&mut self) {
         if self.snapshots.policy != SnapshotPolicy::Off {
             let tokens = self.agent.resume(&self.session);
             tracing::debug!(tokens, "brought back from a snapshot");
@@ -179,7 +122,7 @@ impl Talk {
     }
 
     /// Keeps the model's state for the next run. A failure costs no more than time at the next start.
-    fn keep(&mut self) {
+    pub(super) fn keep(&mut self) {
         let Snapshots { policy, most } = self.snapshots;
         if policy == SnapshotPolicy::Off {
             return;
@@ -192,11 +135,10 @@ impl Talk {
         }
     }
 
-    /// One turn, printed as it was asked for; why its reply ended.
+    /// Answers a message, printed as it was asked for, and returns why the reply ended.
     fn answer(&mut self, text: &str) -> Result<Finish, Box<dyn Error>> {
-        if self.comparison.is_some() {
-            let view = if self.json { View::Json } else { View::Lines };
-            let compared = compare::run(self, text, view)?;
+        let view = if self.json { View::Json } else { View::Lines };
+        if let Some(compared) = self.compare(text, view)? {
             return compared.error.map_or(Ok(compared.finish), |error| Err(error.into()));
         }
         if self.json {
@@ -209,7 +151,19 @@ impl Talk {
         Ok(outcome.finish)
     }
 
-    /// One turn that a signal can stop; so does a failure to print it, which is returned once what
+    /// Answers a message with and without Garret and shows both answers; `None` where there is nothing
+    /// to compare with.
+    pub(super) fn compare(
+        &mut self,
+        text: &str,
+        view: View,
+    ) -> Result<Option<Compared>, Box<dyn Error>> {
+        let Self { agent, session, interrupts, comparison, .. } = self;
+        let Some(comparison) = comparison else { return Ok(None) };
+        comparison.run(agent, session, interrupts, text, view).map(Some)
+    }
+
+    /// Answers a message in one turn that a signal can stop; so does a failure to print it, which is returned once what
     /// was said is kept.
     pub(super) fn turn(
         &mut self,
@@ -217,34 +171,13 @@ impl Talk {
         print: &mut dyn FnMut(&str) -> io::Result<()>,
     ) -> Result<Outcome, Box<dyn Error>> {
         let Self { agent, session, interrupts, .. } = self;
-        let (outcome, printed) = stoppable(interrupts, print, |cancel, on_text| {
+        let (outcome, printed) = interrupts.stoppable(print, |cancel, on_text| {
             smol::block_on(agent.turn(session, text, cancel, on_text))
         });
         let outcome = outcome?;
         printed?;
         Ok(outcome)
     }
-}
-
-/// What `run` comes to, which a signal can stop, as can a failure to print; and that failure.
-pub(super) fn stoppable<T>(
-    interrupts: &Interrupts,
-    print: &mut dyn FnMut(&str) -> io::Result<()>,
-    run: impl FnOnce(&Cancel, &mut dyn FnMut(&str)) -> T,
-) -> (T, io::Result<()>) {
-    let (guard, cancel) = interrupts.turn();
-    let mut printed = Ok(());
-    let mut on_text = |piece: &str| {
-        if printed.is_ok() {
-            printed = print(piece);
-            if printed.is_err() {
-                interrupts.stop();
-            }
-        }
-    };
-    let done = run(&cancel, &mut on_text);
-    drop(guard);
-    (done, printed)
 }
 
 fn written(snapshot: Result<bool, WriteError>) {
@@ -264,7 +197,7 @@ struct Answer<'a> {
     reply: &'a str,
     finish: &'static str,
     receipt: ReceiptReport,
-    /// What was looked up on the way; left out where nothing was.
+    /// Lookups on the way; left out where there are none.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tools: &'a [RoundReport],
     /// Companions that the model asked for; left out where there are none.

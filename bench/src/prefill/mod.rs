@@ -117,7 +117,8 @@ impl Bench {
         conditions::print(config, &plan, model.facts());
         let recorder = Recorder::new(Short { model, answers });
         let parts = conditions::parts(config, recorder.clone(), encoder)?;
-        let agent = Agent::new(parts, conditions::options(config))?;
+        let options = conditions::options(config, &parts.model);
+        let agent = Agent::new(parts, options)?;
         let servers = [
             ("prompts of their own, one slot", Server::new(Shape::Own, false)),
             ("prompts of their own, a slot a role", Server::new(Shape::Own, true)),

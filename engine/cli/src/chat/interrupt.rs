@@ -1,5 +1,6 @@
 //! Ctrl-C and its kin, which cancel the turn that runs.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,7 +26,7 @@ struct Shared {
     in_turn: AtomicBool,
     /// Ends the reply of this turn.
     cancel: Mutex<Cancel>,
-    /// Whether this turn had a signal already.
+    /// True once this turn had a signal.
     interrupted: AtomicBool,
     /// Exit status that a signal asked for during a turn; 0 when none did.
     status: AtomicU8,
@@ -33,7 +34,7 @@ struct Shared {
 
 impl Interrupts {
     /// Starts watching; `line_editing` says that lines are edited at a terminal between turns.
-    pub(super) fn watch(line_editing: bool) -> std::io::Result<Self> {
+    pub(super) fn watch(line_editing: bool) -> io::Result<Self> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let ignored = ignored(&status);
         let watched = [Signal::Int, Signal::Term, Signal::Hup];
@@ -51,7 +52,7 @@ impl Interrupts {
     }
 
     /// Marks the beginning of a turn, which every signal cancels until the guard is dropped.
-    pub(super) fn turn(&self) -> (TurnGuard<'_>, Cancel) {
+    fn turn(&self) -> (TurnGuard<'_>, Cancel) {
         let cancel = Cancel::new();
         *self.shared.cancel.lock().unwrap_or_else(PoisonError::into_inner) = cancel.clone();
         self.shared.interrupted.store(false, Ordering::SeqCst);
@@ -59,12 +60,29 @@ impl Interrupts {
         (TurnGuard(&self.shared), cancel)
     }
 
-    /// Stops the reply of this turn, as a signal would.
-    pub(super) fn stop(&self) {
-        self.shared.cancel();
+    /// Runs a turn that a signal can stop, as can a failure to print. Returns what `run` returned, and
+    /// that failure.
+    pub(super) fn stoppable<T>(
+        &self,
+        print: &mut dyn FnMut(&str) -> io::Result<()>,
+        run: impl FnOnce(&Cancel, &mut dyn FnMut(&str)) -> T,
+    ) -> (T, io::Result<()>) {
+        let (guard, cancel) = self.turn();
+        let mut printed = Ok(());
+        let mut on_text = |piece: &str| {
+            if printed.is_ok() {
+                printed = print(piece);
+                if printed.is_err() {
+                    self.shared.cancel();
+                }
+            }
+        };
+        let done = run(&cancel, &mut on_text);
+        drop(guard);
+        (done, printed)
     }
 
-    /// The exit status with which the program was asked to end during a turn.
+    /// Returns the exit status with which the program was asked to end during a turn.
     pub(super) fn must_end(&self) -> Option<u8> {
         Some(self.shared.status.load(Ordering::SeqCst)).filter(|status| *status != 0)
     }
@@ -78,7 +96,7 @@ impl Shared {
 
 /// Ends a turn when it is dropped.
 #[derive(Debug)]
-pub(super) struct TurnGuard<'a>(&'a Shared);
+struct TurnGuard<'a>(&'a Shared);
 
 impl Drop for TurnGuard<'_> {
     fn drop(&mut self) {
@@ -88,7 +106,7 @@ impl Drop for TurnGuard<'_> {
 
 struct Forward {
     shared: Arc<Shared>,
-    /// How the terminal was before line editing changed it.
+    /// The terminal's settings before line editing changed them.
     terminal: Option<Termios>,
     line_editing: bool,
 }

@@ -9,7 +9,10 @@ use jiff::tz::TimeZone;
 ///
 /// # Errors
 /// When the system gives no random bytes.
-pub fn new_session(clock: &dyn Clock, entropy: &dyn Entropy) -> Result<SessionId, NoEntropy> {
+pub(crate) fn new_session(
+    clock: &dyn Clock,
+    entropy: &dyn Entropy,
+) -> Result<SessionId, NoEntropy> {
     let mut random = [0; 6];
     entropy.fill(&mut random)?;
     let letters = random.map(|byte| char::from(LETTERS[usize::from(byte) % LETTERS.len()]));
@@ -25,5 +28,5 @@ pub fn new_session(clock: &dyn Clock, entropy: &dyn Entropy) -> Result<SessionId
     format!("{date}{letters}").parse().map_err(|_| NoEntropy)
 }
 
-/// Without those that look like others.
+/// Letters and digits, without those that look like others.
 const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";

@@ -9,7 +9,7 @@ use garret_core::id::SessionId;
 use garret_core::model::ModelFacts;
 use garret_core::scan::Companion;
 
-use super::output;
+use crate::output;
 
 /// Prints the receipt of the newest answered turn.
 pub(super) fn print(agent: &LocalAgent, session: &SessionId) -> Result<(), Box<dyn Error>> {

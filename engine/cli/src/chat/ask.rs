@@ -12,10 +12,10 @@ use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 
-use super::chat::Talk;
 use super::commands::{self, Next};
-use super::compare::{self, View};
-use super::{Ended, lines, output};
+use super::compare::View;
+use super::talk::Talk;
+use crate::{Ended, lines, output};
 
 /// Talks until the user leaves.
 pub(super) fn run(
@@ -76,11 +76,11 @@ fn greet(talk: &Talk) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// One turn at the terminal. Says whether it was interrupted; a failed turn is reported and the
-/// conversation goes on.
+/// Holds one turn at the terminal and returns true when it was interrupted. A failed turn is reported,
+/// and the conversation goes on.
 fn say(talk: &mut Talk, text: &str) -> Result<bool, Box<dyn Error>> {
-    if talk.comparison.is_some() {
-        return Ok(compare::run(talk, text, View::of_stdout())?.finish == Finish::Cancelled);
+    if let Some(compared) = talk.compare(text, View::of_stdout())? {
+        return Ok(compared.finish == Finish::Cancelled);
     }
     let outcome = talk.turn(text, &mut output::say_part);
     output::say("")?;
@@ -100,7 +100,7 @@ fn say(talk: &mut Talk, text: &str) -> Result<bool, Box<dyn Error>> {
     }
 }
 
-/// Where lines come from.
+/// The prompt that lines are typed at, with the lines of before.
 struct Prompt {
     editor: Editor<(), FileHistory>,
     history: std::path::PathBuf,

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 
 use garret::agent::{Outcome, TurnError};
+use garret::open::LocalAgent;
 use garret_core::id::SessionId;
 use garret_core::model::Finish;
 use garret_core::time::Clock as _;
@@ -13,38 +14,39 @@ use garret_llm::{LlamaChat, Model};
 use rustix::termios::tcgetwinsize;
 use serde::Serialize;
 
-use super::chat::{Talk, stoppable};
-use super::{columns, output};
+use super::columns;
+use super::interrupt::Interrupts;
 use crate::ab::{Answer, Baseline, BaselineError, Export, Record, Side, Summary};
+use crate::output;
 
 /// A baseline on llama.cpp.
 pub(super) type LocalBaseline = Baseline<LlamaChat, Encoder<Model>>;
 
-/// What answers beside the agent, and what came of it so far.
+/// The side that answers beside the agent, and the outcome of all messages so far.
 pub(super) struct Comparison {
     baseline: LocalBaseline,
     export: Option<Export>,
     summary: Summary,
 }
 
-/// How answers are shown.
+/// A way in which answers are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum View {
     /// An object for each message.
     Json,
     /// One after the other, in a file or a pipe.
     Lines,
-    /// Likewise, at a terminal that is too narrow for columns.
+    /// One after the other, at a terminal that is too narrow for columns.
     Narrow,
     /// Side by side, in a terminal of so many cells.
     Wide(usize),
 }
 
-/// How a message was answered.
+/// The end of a message that was answered twice.
 pub(super) struct Compared {
-    /// Of Garret's reply, unless the other was interrupted.
+    /// End of Garret's reply, unless the other was interrupted.
     pub(super) finish: Finish,
-    /// Why Garret didn't answer.
+    /// The reason for which Garret didn't answer.
     pub(super) error: Option<String>,
 }
 
@@ -78,6 +80,52 @@ impl Comparison {
         Ok(output::say(table(&self.summary).trim_end())?)
     }
 
+    /// Answers a message with both sides and shows it.
+    pub(super) fn run(
+        &mut self,
+        agent: &mut LocalAgent,
+        session: &SessionId,
+        interrupts: &Interrupts,
+        text: &str,
+        view: View,
+    ) -> Result<Compared, Box<dyn Error>> {
+        self.baseline.follow(agent.store(), session)?;
+        let prompt = self.summary.prompts + 1;
+        let now = SystemClock::new().wall().unix_ms;
+        let mut record = Record::new(prompt, session, text, now);
+        let mut compared = Compared { finish: Finish::Stop, error: None };
+        let mut printed = Ok(());
+        for side in Side::order(prompt) {
+            let stopped = compared.finish == Finish::Cancelled && view.is_script();
+            if printed.is_err() || stopped || interrupts.must_end().is_some() {
+                break;
+            }
+            let mut shown = String::new();
+            let mut print = |piece: &str| {
+                shown.push_str(piece);
+                view.piece(side, piece, &shown)
+            };
+            let begun = view.begin(side);
+            let baseline = &mut self.baseline;
+            let (outcome, ended) = interrupts.stoppable(&mut print, |cancel, on_text| match side {
+                Side::Garret => smol::block_on(agent.turn(session, text, cancel, on_text)),
+                Side::Baseline => smol::block_on(baseline.turn(session, text, cancel, on_text)),
+            });
+            compared.note(side, &outcome);
+            record.set(side, outcome.as_ref().map_err(ToString::to_string));
+            printed = begun.and(ended).and_then(|()| view.end(record.answer(side)));
+        }
+        let kept = self.keep(&record);
+        printed?;
+        view.both(&record)?;
+        match kept {
+            // The conversation is what matters to whoever types.
+            Err(error) if !view.is_script() => output::note(&error.to_string()),
+            kept => kept?,
+        }
+        Ok(compared)
+    }
+
     fn keep(&mut self, record: &Record) -> Result<(), String> {
         let before = self.summary.prompts;
         self.summary.add(record);
@@ -91,13 +139,29 @@ impl Comparison {
     }
 }
 
+impl Compared {
+    /// Notes how `side` ended its turn.
+    fn note(&mut self, side: Side, outcome: &Result<Outcome, TurnError>) {
+        match (outcome, side) {
+            (Ok(outcome), Side::Garret) if self.finish != Finish::Cancelled => {
+                self.finish = outcome.finish;
+            }
+            (Err(error), Side::Garret) => self.error = Some(error.to_string()),
+            (Ok(outcome), _) if outcome.finish == Finish::Cancelled => {
+                self.finish = Finish::Cancelled;
+            }
+            _ => {}
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Last<'a> {
     summary: &'a Summary,
 }
 
 impl View {
-    /// What suits standard output.
+    /// Returns the view that suits standard output.
     pub(super) fn of_stdout() -> Self {
         if !io::stdout().is_terminal() {
             return Self::Lines;
@@ -108,7 +172,7 @@ impl View {
         }
     }
 
-    /// Whether an interrupted reply is the end.
+    /// Returns true where an interrupted reply is the end.
     const fn is_script(self) -> bool {
         matches!(self, Self::Json | Self::Lines)
     }
@@ -155,80 +219,6 @@ impl View {
     }
 }
 
-/// Answers a message twice and shows it.
-pub(super) fn run(talk: &mut Talk, text: &str, view: View) -> Result<Compared, Box<dyn Error>> {
-    let Some(mut comparison) = talk.comparison.take() else {
-        return Err("there is nothing to compare with".into());
-    };
-    let compared = answers(talk, &mut comparison, text, view);
-    talk.comparison = Some(comparison);
-    compared
-}
-
-fn answers(
-    talk: &mut Talk,
-    comparison: &mut Comparison,
-    text: &str,
-    view: View,
-) -> Result<Compared, Box<dyn Error>> {
-    comparison.baseline.follow(talk.agent.store(), &talk.session)?;
-    let prompt = comparison.summary.prompts + 1;
-    let now = SystemClock::new().wall().unix_ms;
-    let mut record = Record::new(prompt, &talk.session, text, now);
-    let mut compared = Compared { finish: Finish::Stop, error: None };
-    let mut printed = Ok(());
-    for side in Side::order(prompt) {
-        let stopped = compared.finish == Finish::Cancelled && view.is_script();
-        if printed.is_err() || stopped || talk.interrupts.must_end().is_some() {
-            break;
-        }
-        let outcome;
-        (outcome, printed) = answer(talk, comparison, text, view, side);
-        let cancelled = outcome.as_ref().is_ok_and(|it| it.finish == Finish::Cancelled);
-        match (&outcome, side) {
-            (Ok(outcome), Side::Garret) if compared.finish != Finish::Cancelled => {
-                compared.finish = outcome.finish;
-            }
-            (Err(error), Side::Garret) => compared.error = Some(error.to_string()),
-            _ if cancelled => compared.finish = Finish::Cancelled,
-            _ => {}
-        }
-        record.set(side, outcome.as_ref().map_err(ToString::to_string));
-        printed = printed.and_then(|()| view.end(record.answer(side)));
-    }
-    let kept = comparison.keep(&record);
-    printed?;
-    view.both(&record)?;
-    match kept {
-        // The conversation is what matters to whoever types.
-        Err(error) if !view.is_script() => output::note(&error.to_string()),
-        kept => kept?,
-    }
-    Ok(compared)
-}
-
-/// One side's turn.
-fn answer(
-    talk: &mut Talk,
-    comparison: &mut Comparison,
-    text: &str,
-    view: View,
-    side: Side,
-) -> (Result<Outcome, TurnError>, io::Result<()>) {
-    let Talk { agent, session, interrupts, .. } = talk;
-    let mut shown = String::new();
-    let mut print = |piece: &str| {
-        shown.push_str(piece);
-        view.piece(side, piece, &shown)
-    };
-    let begun = view.begin(side);
-    let (outcome, printed) = stoppable(interrupts, &mut print, |cancel, on_text| match side {
-        Side::Garret => smol::block_on(agent.turn(session, text, cancel, on_text)),
-        Side::Baseline => smol::block_on(comparison.baseline.turn(session, text, cancel, on_text)),
-    });
-    (outcome, begun.and(printed))
-}
-
 /// The end of a reply that is being written, on one line.
 fn ticker(side: Side, text: &str, cells: usize) -> io::Result<()> {
     let label = format!("({}) ", side.label());
@@ -249,7 +239,7 @@ fn block(record: &Record, cells: usize) -> String {
     };
     let reply = |side| {
         let reply = record.answer(side).measured().map(|measured| measured.reply.as_str());
-        output::tame(reply.unwrap_or_default()).into_owned()
+        output::escape_control(reply.unwrap_or_default()).into_owned()
     };
     let foot = |side| cost(record.answer(side));
     columns::side_by_side(&head(left), &head(right), width)
@@ -259,7 +249,7 @@ fn block(record: &Record, cells: usize) -> String {
         + &columns::side_by_side(&foot(left), &foot(right), width)
 }
 
-/// What an answer cost, or why there is none.
+/// The cost of an answer in words, or why there is none.
 fn cost(answer: &Answer) -> String {
     match answer {
         Answer::Measured(measured) => measured.in_words(),

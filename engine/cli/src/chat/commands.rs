@@ -3,15 +3,16 @@
 use std::collections::HashSet;
 use std::error::Error;
 
-use garret::names::new_session;
 use garret_core::id::SessionId;
 use garret_core::time::{Clock, Entropy};
 use garret_storage::Store;
 
-use super::chat::Talk;
-use super::{memory, output, session, tools, why};
+use super::talk::Talk;
+use super::why;
+use crate::session_name::new_session;
+use crate::{memory, output, session, tools};
 
-/// What to do after a line.
+/// The step after a line.
 pub(super) enum Next {
     /// Ask for another line.
     Ask,
@@ -110,7 +111,7 @@ fn rename(talk: &mut Talk, new: SessionId) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Whether a conversation is there by its new name alone.
+/// Returns true when a conversation is there by its new name alone.
 fn is_moved(store: &Store, from: &SessionId, to: &SessionId) -> bool {
     matches!((store.session(from), store.session(to)), (Ok(None), Ok(Some(_))))
 }
