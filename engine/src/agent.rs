@@ -44,7 +44,7 @@ use garret_core::gate::Mode;
 use garret_core::id::SessionId;
 use garret_core::model::{ChatModel, Sampling};
 use garret_core::prompt::{Message, PromptEncoder, Role};
-use garret_core::shorten::Shown;
+use garret_core::shorten::ShownText;
 use garret_core::time::{Clock, Entropy};
 use garret_core::token::Token;
 use garret_storage::{ReadError, Store};
@@ -249,7 +249,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     fn rehearse(&mut self) -> Result<(), AgentError> {
         self.instruct()?;
         let (encoder, system) = (&mut self.parts.encoder, self.system.counted());
-        let message = Shown::whole("Hello");
+        let message = ShownText::whole("Hello");
         let input = assemble::Input { system, ..assemble::Input::new(&message) };
         let mut messages = [Message::new(Role::User, ""); 2];
         let scratch = assemble::Scratch {

@@ -5,8 +5,8 @@ use garret_core::budget::Budget;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::ChatModel;
 use garret_core::prompt::{Message, PromptEncoder, Role};
-use garret_core::receipt::{Omission, Omitted, Receipt};
-use garret_core::shorten::Shown;
+use garret_core::receipt::{Omission, OmissionKind, Receipt};
+use garret_core::shorten::ShownText;
 use garret_core::time::Confidence;
 use garret_core::token::{Token, TokenBuf};
 use garret_storage::Ticket;
@@ -102,7 +102,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         session: &SessionId,
         turn: TurnSeq,
         text: &str,
-        message: &Shown<'_>,
+        message: &ShownText<'_>,
         go_on: &dyn Fn() -> bool,
     ) -> Result<Prompt, TurnError> {
         let unreadable = |reason| TurnError::History { turn, reason };
@@ -151,9 +151,9 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             let older = oldest.saturating_sub(1);
             let summed_up = older.min(context.from.saturating_sub(1));
             let omitted = [
-                (Omitted::SummedUp, summed_up),
-                (Omitted::Pins, context.pins_left_out + news_left_out),
-                (Omitted::Summaries, context.summaries_left_out),
+                (OmissionKind::SummedUp, summed_up),
+                (OmissionKind::Pins, context.pins_left_out + news_left_out),
+                (OmissionKind::Summaries, context.summaries_left_out),
             ];
             let omitted = omitted.map(|(what, count)| Omission { what, count });
             let input = Input {
@@ -288,8 +288,9 @@ fn shape<E: PromptEncoder>(
     let texts: Vec<String> = messages().map(|message| message.content.parts().collect()).collect();
     let gaps = || gaps(bench, messages().map(|message| message.role));
     let frames = Frames::between(&spelled, &ends, &texts, gaps);
-    let cut =
-        |turn, shown: &Shown<'_>| shown.cut_bytes().map(|(head, tail)| Cut { turn, head, tail });
+    let cut = |turn, shown: &ShownText<'_>| {
+        shown.cut_bytes().map(|(head, tail)| Cut { turn, head, tail })
+    };
     let newest = cut(turn, input.message);
     Shape {
         instructions: input.system.text.len(),
@@ -342,7 +343,7 @@ pub(super) fn spelled<E: PromptEncoder>(encoder: &E, tokens: &[Token]) -> (Vec<u
 fn note_left_out(receipt: &mut Receipt, count: u64) {
     if count > 0 {
         // One of each kind, and room for as many.
-        let _ = receipt.omitted.push(Omission { what: Omitted::Found, count });
+        let _ = receipt.omitted.push(Omission { what: OmissionKind::Found, count });
     }
 }
 
@@ -354,7 +355,7 @@ fn assembled<E: PromptEncoder>(
 ) -> Result<(Prompt, Vec<usize>), PromptError> {
     let text = volatile.text();
     let parts = volatile.parts();
-    let found = Omission { what: Omitted::Found, count: volatile.found_and_left_out() };
+    let found = Omission { what: OmissionKind::Found, count: volatile.found_and_left_out() };
     let omitted: Vec<_> = input.omitted.iter().copied().chain([found]).collect();
     let shown = assemble::Volatile { text: &text, parts: &parts };
     let input = Input { volatile: shown, omitted: &omitted, ..*input };

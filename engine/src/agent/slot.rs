@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use garret_core::assemble::{AssembleError, Counted};
+use garret_core::assemble::{AssembleError, CountedText};
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::ChatModel;
 use garret_core::prompt::PromptEncoder;
@@ -61,8 +61,8 @@ impl Context {
     }
 
     /// What stands in the system message after the instructions.
-    pub(super) fn counted(&self) -> Counted<'_> {
-        Counted { text: &self.text, tokens: self.tokens }
+    pub(super) fn counted(&self) -> CountedText<'_> {
+        CountedText { text: &self.text, tokens: self.tokens }
     }
 }
 
@@ -76,8 +76,8 @@ pub(super) struct Instructions {
 }
 
 impl Instructions {
-    pub(super) fn counted(&self) -> Counted<'_> {
-        Counted { text: &self.text, tokens: self.tokens }
+    pub(super) fn counted(&self) -> CountedText<'_> {
+        CountedText { text: &self.text, tokens: self.tokens }
     }
 }
 
@@ -232,7 +232,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// Counts the instructions and makes sure that they fit.
     pub(super) fn instruct(&mut self) -> Result<(), AgentError> {
         let text: Arc<str> = Arc::clone(&self.options.system_prompt);
-        let counted = Counted::new(&mut self.parts.encoder, &text);
+        let counted = CountedText::new(&mut self.parts.encoder, &text);
         let native = self.native.unwrap_or(0);
         let tokens = counted.map_err(AssembleError::from)?.tokens.saturating_add(native);
         let mut hash = Sha256::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use garret::Cancel;
 use garret::agent::{Agent, Options, PERSONA, Parts};
 use garret::trace::{System, Trace};
-use garret_core::receipt::{BlockName, Omitted};
+use garret_core::receipt::{BlockName, OmissionKind};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
@@ -107,8 +107,8 @@ fn pins_persona_and_highlights_follow_the_instructions() {
     let tracked = outcome.receipt.block(BlockName::Tracked).unwrap();
     assert_eq!(tracked.tokens as usize, expected.len() - "Be brief.".len());
     assert_eq!(outcome.receipt.history_from, Some(3), "what is summed up isn't history");
-    assert_eq!(outcome.receipt.left_out(Omitted::SummedUp), 2);
-    assert_eq!(outcome.receipt.left_out(Omitted::OldTurns), 0);
+    assert_eq!(outcome.receipt.left_out(OmissionKind::SummedUp), 2);
+    assert_eq!(outcome.receipt.left_out(OmissionKind::OldTurns), 0);
     let context = second.context(&session()).unwrap().unwrap();
     assert_eq!((context.summaries, context.facts.len()), (vec![1], 3));
 }
@@ -223,7 +223,7 @@ fn forty_pins_leave_room_for_the_rest() {
     assert!(system.contains("> The user said hello. The"), "{system}");
     let shown = system.matches("Pinned fact number").count() as u64;
     assert!(shown >= 5, "{shown}");
-    assert_eq!(outcome.receipt.left_out(Omitted::Pins), 40 - shown);
+    assert_eq!(outcome.receipt.left_out(OmissionKind::Pins), 40 - shown);
     let tracked = outcome.receipt.block(BlockName::Tracked).unwrap();
     assert!(tracked.tokens <= tracked.ceiling);
 }
