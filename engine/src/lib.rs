@@ -71,22 +71,24 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod anticipate;
 mod cancel;
-mod compact;
 pub mod companion;
 pub mod config;
 pub mod device;
 pub mod embed;
 pub mod export;
 pub mod fingerprint;
-pub mod infer;
 pub mod local_time;
 pub mod manual;
 pub mod names;
 pub mod open;
-pub mod perceive;
+mod prompt;
 pub mod receipt;
+pub mod remember;
 pub mod rerank;
+mod state;
+mod summarise;
 pub mod tame;
 pub mod tools;
 pub mod trace;

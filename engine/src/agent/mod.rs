@@ -1,5 +1,5 @@
-//! The turn loop: a message is made durable, put into an exact prompt, answered, and the answer
-//! made durable.
+//! The agent: a message is made durable, put into an exact prompt, answered, and the answer made
+//! durable; and whatever is done for later turns while nobody waits.
 //!
 //! [`Agent`] is generic over the two ports of a model, so that the same loop runs on llama.cpp and
 //! on a scripted model. It knows no terminal and no signal: text leaves through a callback, and a
@@ -9,85 +9,80 @@
 //! stands in the newest message alone, so after such a turn the model's cache holds words that no
 //! later prompt has; [`Agent::idle`] sees to that while nobody waits.
 //!
+//! This room has all of `impl Agent` and decides in which order things happen; what is said, asked or
+//! kept is decided in the rooms below, none of which knows this one.
+//!
 //! Limits: one turn at a time; the session and its turns are read from the store at every turn, so
-//! nothing but counts is kept in memory.
+//! that nothing is cached that can't be made anew.
 
-mod apart;
-mod catch_up;
-mod compact;
-mod draft;
+mod anticipate;
+mod conversation;
 mod error;
 mod fork;
-mod history;
 mod idle;
-mod infer;
-mod mind;
 mod promise;
 mod prompt;
 mod protocol;
-pub(crate) mod quote;
-mod recall;
-pub(crate) mod remembered;
-mod resume;
-mod rounds;
-mod slot;
-mod states;
-mod tracked;
+mod remember;
+mod reply;
+mod snapshot;
+mod summarise;
+mod tool_loop;
 mod turn;
-mod volatile;
 
 use std::sync::Arc;
 
 use garret_core::assemble;
 use garret_core::budget::Budget;
 use garret_core::gate::Mode;
-use garret_core::id::SessionId;
-use garret_core::model::{ChatModel, Sampling};
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::model::{ChatModel, ModelFacts, ModelRole, Sampling};
 use garret_core::prompt::{Message, PromptEncoder, Role};
+use garret_core::scan::Companion;
 use garret_core::shorten::Shown;
 use garret_core::time::{Clock, Entropy};
 use garret_core::token::Token;
 use garret_storage::{ReadError, Store};
 
-use crate::compact::Breaker;
+use crate::companion::backoff::Backoff;
 use crate::companion::form::Size;
+use crate::companion::own_model::{OwnModels, role_of};
+use crate::companion::schedule::Schedule;
 use crate::embed::Embed;
-use crate::receipt::StoredReceipt;
+use crate::prompt::prefix::{Instructions, PrefixMaker};
 use crate::rerank::Rerank;
-use apart::Apart;
-use history::Counts;
-use mind::Mind;
-use slot::Instructions;
+use conversation::Conversation;
 
-pub use apart::OwnModel;
-pub use catch_up::{CaughtUp, Chore, Failure};
-pub use compact::{Compaction, When};
-pub use error::{AgentError, EncoderError, PromptError, ToolProtocolError, TurnError};
-pub(crate) use history::{unanswered, words};
-pub use idle::Idled;
+pub use crate::companion::own_model::OwnModel;
+pub use crate::prompt::error::{EncoderError, PromptError};
+pub use crate::prompt::prefix::SessionPrefix;
+pub use crate::receipt::LastReceipt;
+pub use crate::remember::persona::PERSONA;
+pub use error::{AgentError, ToolProtocolError, TurnError};
+pub use idle::{CaughtUp, Chore, Failure, Idled};
 pub use protocol::ToolProtocol;
-pub use resume::PendingSnapshot;
-pub use rounds::WORDS;
-pub use slot::{Context, PERSONA};
+pub use snapshot::PendingSnapshot;
+pub use summarise::{SummaryRun, When};
+pub use tool_loop::WORDS;
 pub use turn::{Outcome, Timing};
 
-/// What an agent is built from.
+/// Everything that an agent is built from.
 pub struct Parts<M, E> {
     /// The chat model.
     pub model: M,
-    /// Its template and tokenizer.
+    /// The template and the tokenizer of the model.
     pub encoder: E,
     /// The namespace it remembers in.
     pub store: Arc<Store>,
     /// Makes vectors of what was said, so that search goes by meaning too; the store knows it.
     pub embedder: Option<Arc<dyn Embed>>,
-    /// Time.
+    /// The source of time.
     pub clock: Arc<dyn Clock + Send + Sync>,
-    /// Randomness.
+    /// The source of randomness.
     pub entropy: Arc<dyn Entropy + Send + Sync>,
 }
 
-/// How an agent behaves.
+/// The behaviour of an agent.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The system prompt; empty for none.
@@ -96,27 +91,27 @@ pub struct Options {
     pub max_tokens: Option<u32>,
     /// Most tokens of what is remembered from elsewhere, 0 for none; `None` for the budget's share.
     pub memory_tokens: Option<u32>,
-    /// How full the prompt is, in percent of what it can hold, when older turns are summed up; 0 for
+    /// Fill of the prompt, in percent of what it can hold, from which older turns are summed up; 0 for
     /// never.
     pub compact_at: u32,
-    /// How tokens are chosen; its seed is used when `draw_seed` is off.
+    /// The choice of tokens; its seed is used when `draw_seed` is off.
     pub sampling: Sampling,
     /// Draw a new seed for each turn.
     pub draw_seed: bool,
     /// Tell the model the time with every message.
     pub show_time: bool,
-    /// How readily companions run.
+    /// Readiness of companions to run.
     pub companions: Mode,
-    /// How much companions are asked; `None` for what suits the model.
+    /// The amount that companions are asked for; `None` for what suits the model.
     pub companion_size: Option<Size>,
-    /// Whether the model can look things up in the middle of a reply.
+    /// Let the model look things up in the middle of a reply.
     pub tools: bool,
-    /// How it is told of tools and calls them.
+    /// The form in which it is told of tools and calls them.
     pub tool_protocol: ToolProtocol,
 }
 
 impl Options {
-    /// Whether anything may ever run beside the conversation.
+    /// Returns whether anything may ever run beside the conversation.
     fn has_companions(&self) -> bool {
         self.companions != Mode::Off || self.compact_at > 0
     }
@@ -126,137 +121,152 @@ impl Options {
 pub struct Agent<M, E> {
     parts: Parts<M, E>,
     options: Options,
-    /// What it costs to tell of tools in the model's own form; `None` where that isn't done.
-    native: Option<u32>,
+    /// Tokens that the model's own form takes to tell of tools; `None` where that isn't used.
+    tool_tokens: Option<u32>,
     budget: Budget,
-    system: Instructions,
-    counts: Counts,
+    instructions: Instructions,
     /// A prompt, or a companion's, which may be as long as the window.
     tokens: Vec<Token>,
-    /// Whose conversation the cache holds as the next prompt begins.
-    settled: Option<SessionId>,
-    /// What is decided about companions in the session of the newest turn.
-    mind: Option<Mind>,
-    kept: Option<resume::Kept>,
-    /// Companions with models of their own.
-    apart: Apart<M, E>,
+    conversation: Conversation,
+    own_models: OwnModels<M, E>,
     reranker: Option<Arc<dyn Rerank>>,
-    breakers: Breakers,
-    /// See [`prompt::Base`].
-    base: Option<prompt::Base>,
-    /// Whether the snapshot of what every conversation begins with can't be used.
+    backoffs: Backoffs,
+    /// The snapshot of what every conversation begins with can't be used.
     bad_prefix: bool,
 }
 
-/// What is left alone for a while because it failed. A program that is started anew tries again.
+/// Work that is left alone for a while because it failed. A program that is started anew tries again.
 #[derive(Clone, Copy, Debug, Default)]
-struct Breakers {
+struct Backoffs {
     /// Asking the inferrer.
-    inferrer: Breaker,
+    inferrer: Backoff,
     /// Reading for facts, whose storing may fail.
-    facts: Breaker,
+    facts: Backoff,
     /// Making vectors.
-    vectors: Breaker,
+    vectors: Backoff,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
-    /// An agent whose system prompt is known to fit and whose template is known to render.
+    /// Creates an agent whose system prompt is known to fit and whose template is known to render.
     ///
     /// # Errors
     /// [`AgentError`] says what to change.
-    pub fn new(parts: Parts<M, E>, options: Options) -> Result<Self, AgentError> {
-        let budget = Budget::for_window(parts.model.facts().n_ctx)?;
-        let budget = match options.max_tokens {
-            Some(tokens) => budget.with_reply_reserve(tokens)?,
-            None => budget,
-        };
-        let budget = match options.memory_tokens {
-            Some(tokens) => budget.with_memory(tokens)?,
-            None => budget,
-        };
-        let budget = match options.has_companions() {
-            true => budget,
-            false => budget.without_companions(),
-        };
-        let tokens = vec![Token(0); budget.n_ctx as usize];
-        let mut parts = parts;
-        let (options, native) = protocol::choose(options, &mut parts.encoder, &budget)?;
-        let (counts, system) = (Counts::default(), Instructions::default());
-        let (settled, mind, kept, apart) = (None, None, None, Apart::default());
+    pub fn new(mut parts: Parts<M, E>, options: Options) -> Result<Self, AgentError> {
+        let mut budget = Budget::for_window(parts.model.facts().n_ctx)?;
+        if let Some(tokens) = options.max_tokens {
+            budget = budget.with_reply_reserve(tokens)?;
+        }
+        if let Some(tokens) = options.memory_tokens {
+            budget = budget.with_memory(tokens)?;
+        }
+        if !options.has_companions() {
+            budget = budget.without_companions();
+        }
+        let (options, tool_tokens) = protocol::choose(options, &mut parts.encoder, &budget)?;
+        let text = Arc::clone(&options.system_prompt);
+        let fingerprint = parts.model.facts().fingerprint;
+        let told = tool_tokens.unwrap_or(0);
+        let instructions = Instructions::new(&mut parts.encoder, &budget, &fingerprint, text, told)
+            .map_err(assemble::AssembleError::from)?;
         let mut agent = Self {
             parts,
             options,
-            native,
+            tool_tokens,
             budget,
-            system,
-            counts,
-            tokens,
-            settled,
-            mind,
-            kept,
-            apart,
+            instructions,
+            tokens: vec![Token(0); budget.n_ctx as usize],
+            conversation: Conversation::default(),
+            own_models: OwnModels::default(),
             reranker: None,
-            breakers: Breakers::default(),
-            base: None,
+            backoffs: Backoffs::default(),
             bad_prefix: false,
         };
         agent.rehearse()?;
         Ok(agent)
     }
 
-    /// With something that ranks the first hits of what is remembered again.
+    /// Has `reranker` rank the first hits of what is remembered again.
     #[must_use]
     pub fn with_reranker(self, reranker: Arc<dyn Rerank>) -> Self {
         Self { reranker: Some(reranker), ..self }
     }
 
-    /// The division of the window.
+    /// Has `companion` use a model of its own. It is told what was said as a text from then on.
+    #[must_use]
+    pub fn with_own_model(mut self, companion: Companion, own: OwnModel<M, E>) -> Self {
+        self.own_models.set(companion, own);
+        self
+    }
+
+    /// Returns the own model of a companion; `None` where it goes on from the conversation.
+    pub fn own_model(&self, companion: Companion) -> Option<ModelFacts> {
+        self.own_models.of(role_of(companion)).map(|own| own.model.facts())
+    }
+
+    /// Returns the division of the window.
     pub const fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// The model's template and tokenizer.
+    /// Returns the model's template and tokenizer.
     pub const fn encoder(&self) -> &E {
         &self.parts.encoder
     }
 
-    /// What is remembered.
+    /// Returns the namespace that it remembers in.
     pub fn store(&self) -> &Store {
         &self.parts.store
     }
 
-    /// How the model is told of tools: [`ToolProtocol::Tags`] or [`ToolProtocol::Native`], and `None`
-    /// where it isn't.
+    /// Returns the form in which the model is told of tools: [`ToolProtocol::Tags`] or
+    /// [`ToolProtocol::Native`], and `None` where it isn't told.
     pub fn tool_protocol(&self) -> Option<ToolProtocol> {
-        let protocol =
-            if self.native.is_some() { ToolProtocol::Native } else { ToolProtocol::Tags };
+        let protocol = match self.tool_tokens {
+            Some(_) => ToolProtocol::Native,
+            None => ToolProtocol::Tags,
+        };
         self.options.tools.then_some(protocol)
     }
 
-    /// What makes vectors, if there is any.
+    /// Returns the embedder, if there is any.
     pub fn embedder(&self) -> Option<&dyn Embed> {
         self.parts.embedder.as_deref()
     }
 
-    /// What ranks the first hits of a search again, if there is any.
+    /// Returns the reranker, if there is any.
     pub fn reranker(&self) -> Option<&dyn Rerank> {
         self.reranker.as_deref()
     }
 
-    /// The receipt of the newest answered turn of a session.
+    /// Reads the receipt of the newest answered turn of a session.
     ///
     /// # Errors
     /// When the store can't be read.
     pub fn last_receipt(&self, session: &SessionId) -> Result<Option<LastReceipt>, ReadError> {
-        let Some((turn, bytes)) = self.parts.store.last_receipt(session)? else { return Ok(None) };
-        Ok(StoredReceipt::from_bytes(&bytes).map(|receipt| LastReceipt { turn, receipt }))
+        LastReceipt::read(&self.parts.store, session)
+    }
+
+    /// Reads the fixed prefix of a session's prompts; `None` until its first turn, and when the one
+    /// there is was made for another model, window or system prompt.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn session_prefix(&self, session: &SessionId) -> Result<Option<SessionPrefix>, ReadError> {
+        SessionPrefix::read(&self.parts.store, session, &self.instructions)
+    }
+
+    /// Returns the whole system message with which every prompt of a session begins; empty for none.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn system(&self, session: &SessionId) -> Result<Arc<str>, ReadError> {
+        Ok(self.instructions.system(self.session_prefix(session)?.as_ref()))
     }
 
     /// Assembles the shortest prompt there is, to find out now what would fail at every turn.
     fn rehearse(&mut self) -> Result<(), AgentError> {
-        self.instruct()?;
-        let (encoder, system) = (&mut self.parts.encoder, self.system.counted());
         let message = Shown::whole("Hello");
+        let system = self.instructions.counted();
         let input = assemble::Input { system, ..assemble::Input::new(&message) };
         let mut messages = [Message::new(Role::User, ""); 2];
         let scratch = assemble::Scratch {
@@ -264,16 +274,36 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             ends: &mut [0; 2],
             tokens: &mut self.tokens,
         };
-        assemble::assemble(&self.budget, encoder, &input, scratch)?;
+        assemble::assemble(&self.budget, &mut self.parts.encoder, &input, scratch)?;
         Ok(())
+    }
+
+    /// Returns the model that answers in a role.
+    fn model_of(&self, role: ModelRole) -> &M {
+        self.own_models.of(role).map_or(&self.parts.model, |own| &own.model)
+    }
+
+    /// Returns the schedule of a session's companions, opened at turn `turn` if it isn't open.
+    fn schedule(&mut self, session: &SessionId, turn: TurnSeq) -> Result<&mut Schedule, ReadError> {
+        self.conversation.schedule(&self.parts.store, session, turn)
+    }
+
+    /// Returns the maker of session prefixes, as of now.
+    fn prefix_maker(&mut self) -> PrefixMaker<'_, E> {
+        PrefixMaker {
+            store: &self.parts.store,
+            encoder: &mut self.parts.encoder,
+            budget: &self.budget,
+            instructions: &self.instructions,
+            now: self.parts.clock.wall(),
+        }
+    }
+
+    /// Reads the monotonic clock, in milliseconds, by which backoffs go.
+    fn now_ms(&self) -> i64 {
+        i64::try_from(self.parts.clock.monotonic_us() / 1_000).unwrap_or(i64::MAX)
     }
 }
 
-/// The receipt of the newest answered turn.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LastReceipt {
-    /// Which turn.
-    pub turn: u64,
-    /// Its account.
-    pub receipt: StoredReceipt,
-}
+/// Microseconds after which a companion's answer isn't waited for any longer.
+const CALL_US: u64 = 180_000_000;

@@ -1,4 +1,4 @@
-//! A reply as it grows: what is shown of it, what it asks for, and its tokens.
+//! A reply as it grows: its shown text, its wishes and its tokens.
 
 use garret_core::receipt::Receipt;
 use garret_core::scan::{Companion, Companions, Scan, TagKind, TagScanner};
@@ -10,48 +10,48 @@ use crate::trace::{Around, Exchange};
 
 /// A reply as it grows. A character that its end cuts in two is left out of the text; the ids of
 /// its first half are kept.
-pub(super) struct Draft {
+pub(super) struct ReplyDraft {
     pub(super) receipt: Receipt,
     /// Ids of the messages in the prompt's block of memory.
     pub(super) memory: Vec<String>,
-    /// Everything that was shown, of all rounds.
+    /// The text that was shown, of all rounds.
     pub(super) text: String,
     /// Companions that the model asked for.
     pub(super) companions: Companions,
-    /// What was looked up on the way.
+    /// The lookups on the way.
     pub(super) rounds: Vec<RoundReport>,
-    /// What was written and answered on the way.
+    /// The words of the model and the results, on the way.
     pub(super) exchanges: Vec<Exchange>,
-    /// What the template wrote around the answers.
+    /// The bytes that the template wrote around the results.
     pub(super) around: Vec<Around>,
-    /// What the model wrote at first, if nothing of it could be shown and it was asked again.
+    /// The words of the model at first, if none of them could be shown and it was asked again.
     pub(super) given_up: Option<String>,
-    /// Whether the text is a sentence that stands for words of the model.
+    /// The text is a sentence that stands for words of the model.
     pub(super) wordless: bool,
-    /// When its first token came, by the monotonic clock, in microseconds.
+    /// Time of its first token by the monotonic clock, in microseconds.
     pub(super) first_us: Option<u64>,
-    /// Whether a tag of a tool is to end the round.
+    /// A tag of a tool ends the round.
     pub(super) armed: bool,
     native: bool,
     round: Round,
     /// The text before this round, which has no tokens of this round.
     before: bool,
-    /// What was generated was given up, and the model asked again.
+    /// The generated tokens were given up, and the model asked again.
     again: bool,
 }
 
-/// What was generated since the last prompt.
+/// The tokens generated since the last prompt.
 struct Round {
     tokens: Vec<Token>,
-    /// Whether a control token was generated. Such a reply is kept as text alone: put back by its
+    /// A control token was generated. Such a reply is kept as text alone: put back by its
     /// ids, it would be structure in every later prompt.
     structural: bool,
-    /// Whether something was generated that isn't shown.
+    /// Something was generated that isn't shown.
     stripped: bool,
     scanner: TagScanner,
     utf8: Utf8Stream,
     asked: Option<Asked>,
-    /// Where in the whole text it begins.
+    /// The byte of the whole text where it begins.
     from: usize,
 }
 
@@ -69,7 +69,7 @@ impl Round {
     }
 }
 
-/// A tag of a tool, and what the model wrote behind it in the same token.
+/// A tag of a tool, and the bytes behind it in the same token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     /// The tag as it was spelled.
@@ -78,17 +78,17 @@ pub(super) struct Asked {
     behind: Vec<u8>,
 }
 
-/// What a model asks a tool for.
+/// A model's request to a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// By a tag of ours: its verb and what follows that.
+    /// A tag of ours: its verb and what follows that.
     Tag(String, String),
-    /// In the form of its own template: JSON.
+    /// A call in the form of its own template: JSON.
     Call(String),
 }
 
-impl Draft {
-    /// An empty draft; `native` when the model may call tools in the form of its own template.
+impl ReplyDraft {
+    /// Creates an empty draft; `native` when the model may call tools in the form of its own template.
     pub(super) fn new(receipt: Receipt, memory: Vec<String>, native: bool) -> Self {
         Self {
             receipt,
@@ -109,7 +109,7 @@ impl Draft {
         }
     }
 
-    /// Takes what the prompt cost: the turn's own, or that of what was looked up last.
+    /// Takes the cost of a prompt: the turn's own, or that behind the newest lookup.
     pub(super) fn prefilled(&mut self, reused: u32, prefilled: u32) {
         let first = self.round.tokens.is_empty();
         match self.rounds.last_mut() {
@@ -118,7 +118,10 @@ impl Draft {
             // So is it when the model is asked again; what that costs comes on top.
             Some(round) if self.again => round.prefilled_tokens += prefilled,
             None if self.again => self.receipt.prefilled_tokens += prefilled,
-            Some(round) => (round.reused_tokens, round.prefilled_tokens) = (reused, prefilled),
+            Some(round) => {
+                round.reused_tokens = reused;
+                round.prefilled_tokens = prefilled;
+            }
             None => {
                 self.receipt.reused_tokens = reused;
                 self.receipt.prefilled_tokens = prefilled;
@@ -126,7 +129,7 @@ impl Draft {
         }
     }
 
-    /// Takes a generated token. Whether the round ends here, behind the tag of a tool.
+    /// Takes a generated token; returns whether the round ends here, behind the tag of a tool.
     pub(super) fn push(
         &mut self,
         token: Token,
@@ -190,29 +193,29 @@ impl Draft {
         });
     }
 
-    /// The tag that ended the round, if one did.
+    /// Returns the tag that ended the round, if one did.
     pub(super) const fn asked(&self) -> Option<&Asked> {
         self.round.asked.as_ref()
     }
 
-    /// What was shown in this round.
+    /// Returns the text that was shown in this round.
     pub(super) fn said(&self) -> &str {
         self.text.get(self.round.from..).unwrap_or_default()
     }
 
-    /// What was generated in this round.
+    /// Returns the tokens that were generated in this round.
     pub(super) fn generated(&self) -> &[Token] {
         &self.round.tokens
     }
 
-    /// The tag asks for nothing: the model goes on where it was.
+    /// Shows what follows a tag that isn't obeyed: the model goes on where it was.
     pub(super) fn go_on(&mut self, on_text: &mut dyn FnMut(&str)) {
         if let Some(asked) = self.round.asked.take() {
             self.show(&asked.behind, on_text);
         }
     }
 
-    /// The next round begins: what was generated is part of its prompt, and so is the result.
+    /// Begins the next round: what was generated is part of its prompt, and so is the result.
     pub(super) fn next_round(&mut self, report: RoundReport, exchange: Exchange, around: Around) {
         self.exchanges.push(exchange);
         self.around.push(around);
@@ -221,12 +224,12 @@ impl Draft {
         self.round = Round::new(self.text.len(), self.native);
     }
 
-    /// Whether nothing was shown but white space.
+    /// Returns whether nothing was shown but white space.
     pub(super) fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
 
-    /// What was generated in this round is given up: the round begins again.
+    /// Gives up what was generated in this round, which begins again.
     pub(super) fn begin_again(&mut self) {
         // The text before has no tokens of this round.
         self.round = Round { stripped: true, ..Round::new(self.text.len(), self.native) };
@@ -236,31 +239,32 @@ impl Draft {
 
     /// Shows a text in place of words that the model didn't write.
     pub(super) fn say(&mut self, text: &str, on_text: &mut dyn FnMut(&str)) {
-        (self.round.stripped, self.wordless) = (true, true);
+        self.round.stripped = true;
+        self.wordless = true;
         self.show(text.as_bytes(), on_text);
     }
 
-    /// The ids of the text, where they spell exactly that.
+    /// Returns the token ids of the text, where they spell exactly that; else none.
     pub(super) fn tokens(&self) -> &[Token] {
         let exact = !self.round.stripped && !self.round.structural && self.round.from == 0;
         if exact { &self.round.tokens } else { &[] }
     }
 
-    /// Whether the model asked for a companion.
+    /// Returns whether the model asked for a companion.
     pub(super) const fn asks(&self, companion: Companion) -> bool {
         self.companions.contains(companion)
     }
 
-    /// Whether there is something to be kept.
+    /// Returns whether there is something to be kept.
     pub(super) fn has_begun(&self) -> bool {
         !self.round.tokens.is_empty() || !self.rounds.is_empty()
     }
 
-    /// Whether the cache holds something that no later prompt has.
+    /// Returns whether the cache holds something that no later prompt has.
     pub(super) fn strayed(&self) -> bool {
         self.round.stripped || !self.rounds.is_empty()
     }
 }
 
-/// Between what was said before something was looked up and after.
+/// Stands between the words before a lookup and those after it.
 const PAUSE: &str = "\n\n";

@@ -1,4 +1,4 @@
-//! Going on after a restart without reading the conversation again.
+//! Snapshots: going on after a restart without reading the conversation again.
 //!
 //! What the cache holds of a conversation is kept in the store's snapshot, and what every
 //! conversation begins with in another one, for conversations that are new. A snapshot is used only
@@ -18,14 +18,7 @@ use garret_storage::{SnapshotKind, Store, Ticket, Unusable, WriteError};
 use sha2::{Digest as _, Sha256};
 
 use super::Agent;
-
-/// What the newest snapshot of a conversation has, so that it isn't written again for nothing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
-    session: SessionId,
-    turn: TurnSeq,
-    tokens: usize,
-}
+use super::conversation::KeptSnapshot;
 
 /// A snapshot that is still to be written.
 #[derive(Debug)]
@@ -38,13 +31,13 @@ pub struct PendingSnapshot<S> {
 }
 
 impl<S: AsRef<[u8]>> PendingSnapshot<S> {
-    /// Bytes of the state.
+    /// Returns the bytes of the state.
     pub fn bytes(&self) -> usize {
         self.state.as_ref().len()
     }
 
-    /// Writes it, which takes as long as the device needs. False when something was deleted or
-    /// forgotten since its state was taken: nothing is written then.
+    /// Writes it, which takes as long as the device needs. Returns false when something was erased since
+    /// its state was taken: nothing is written then.
     ///
     /// # Errors
     /// [`WriteError`]; there is no snapshot then, and nothing else is lost.
@@ -55,8 +48,8 @@ impl<S: AsRef<[u8]>> PendingSnapshot<S> {
 }
 
 impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
-    /// Brings into the model's cache what there is a snapshot of: the conversation, or at least what
-    /// it begins with; how many tokens that are. To be called before a session's first turn.
+    /// Brings into the model's cache what there is a snapshot of: the conversation, or at least its
+    /// beginning. Returns how many tokens that are. Belongs before a session's first turn.
     pub fn resume(&mut self, session: &SessionId) -> u32 {
         let conversation = self.conversation_print(session);
         let resumed = self.restore(SnapshotKind::Conversation, &conversation);
@@ -64,7 +57,8 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
             // What is there needn't be written again.
             let turn = self.last_receipt(session).ok().flatten().map_or(0, |last| last.turn);
             let tokens = resumed as usize;
-            self.kept = Some(Kept { session: session.clone(), turn, tokens });
+            let conversation = self.conversation.turn_to(&self.parts.store, session);
+            conversation.snapshot = Some(KeptSnapshot { turn, tokens });
             return resumed;
         }
         let prefix = self.prefix_print();
@@ -102,24 +96,29 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
         let ticket = self.parts.store.ticket();
         let from = self.live_from(session)?;
         let live = self.conversation(session, from, TurnSeq::MAX, None)?;
-        let (turn, tokens) = (live.to, live.length);
-        if let Some(kept) = self.kept.as_ref().filter(|kept| kept.session == *session)
+        let turn = live.to;
+        let tokens = live.length;
+        let conversation = self.conversation.turn_to(&self.parts.store, session);
+        if let Some(kept) = conversation.snapshot
             && (kept.turn == turn || tokens < kept.tokens.saturating_add(more))
             && kept.tokens <= tokens
         {
             return None;
         }
         let state = self.state(live.length, most)?;
-        let (kind, fingerprint) = (SnapshotKind::Conversation, self.conversation_print(session));
-        self.kept = Some(Kept { session: session.clone(), turn, tokens });
+        let kind = SnapshotKind::Conversation;
+        let fingerprint = self.conversation_print(session);
+        let conversation = self.conversation.turn_to(&self.parts.store, session);
+        conversation.snapshot = Some(KeptSnapshot { turn, tokens });
         let store = Arc::clone(&self.parts.store);
         Some(PendingSnapshot { store, ticket, kind, fingerprint, state })
     }
 
-    /// Takes the state of what every conversation begins with, unless there is a snapshot of it, which
+    /// Takes the state of the beginning of every conversation, unless there is a snapshot of it that
     /// wasn't found damaged. The cache loses the conversation by this: it is for the end.
     pub fn prefix_snapshot(&mut self, most: u64) -> Option<PendingSnapshot<M::State>> {
-        let (kind, fingerprint) = (SnapshotKind::Prefix, self.prefix_print());
+        let kind = SnapshotKind::Prefix;
+        let fingerprint = self.prefix_print();
         let ticket = self.parts.store.ticket();
         if !self.bad_prefix && self.parts.store.has_snapshot(kind, &fingerprint).ok()? {
             return None;
@@ -135,7 +134,7 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
         })
     }
 
-    /// The state of the first `length` of `self.tokens`.
+    /// Takes the state of the first `length` of `self.tokens`.
     fn state(&self, length: usize, most: u64) -> Option<M::State> {
         let prompt: &[Token] = self.tokens.get(..length)?;
         self.parts.model.save(prompt, most).unwrap_or_else(|error| {
@@ -144,12 +143,12 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
         })
     }
 
-    /// Encodes what every conversation begins with into `self.tokens`; its length.
+    /// Encodes the beginning of every conversation into `self.tokens`; returns its length.
     fn prefix(&mut self) -> Option<usize> {
         let mut messages = [Message::new(Role::User, "")];
         let tokens = &mut self.tokens;
         let scratch = Scratch { messages: &mut messages, ends: &mut [0], tokens };
-        let system = &self.system.text;
+        let system = &self.instructions.text;
         let run = assemble::settled(&mut self.parts.encoder, system, &[], scratch).ok()?;
         (!run.is_empty()).then_some(run.len())
     }
@@ -159,7 +158,7 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
     }
 
     fn prefix_print(&self) -> [u8; 32] {
-        self.print("prefix", &self.system.text)
+        self.print("prefix", &self.instructions.text)
     }
 
     fn print(&self, kind: &str, what: &str) -> [u8; 32] {

@@ -1,4 +1,4 @@
-//! Rounds of a turn: the model writes a tag, the tool answers, the model goes on.
+//! The tool loop of a turn, in rounds: the model writes a tag, the tool answers, the model goes on.
 //!
 //! What was generated stays where it is in the cache; behind it come the end of the reply so far
 //! and a message with the result. No later prompt has any of that: the stored reply is what was
@@ -17,19 +17,20 @@
 //! that fails, too, a sentence of ours says what happened.
 
 use garret_core::id::{SessionId, TurnSeq};
-use garret_core::model::{ChatModel, Finish};
+use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
 use garret_core::prompt::{Content, Message, PromptEncoder, Role};
 use garret_core::scan::is_quoted;
 use garret_core::time::Confidence;
 use garret_core::token::{Token, TokenBuf, TokenBytes};
+use smol::future::{or, poll_fn};
 
 use super::Agent;
-use super::draft::{Asked, Draft, Wish};
 use super::promise::is_promise;
-use super::prompt::spelled;
+use super::reply::{Asked, ReplyDraft, Wish};
 use crate::cancel::Cancel;
 use crate::receipt::RoundReport;
 use crate::tools::{self, Answer, Call, Context, fence};
+use crate::trace::record::detokenized;
 use crate::trace::{Around, Exchange};
 
 /// The turn that is being answered.
@@ -62,12 +63,12 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     pub(super) async fn converse(
         &mut self,
         mut talk: Talk<'_>,
-        draft: &mut Draft,
+        draft: &mut ReplyDraft,
         cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Finish, M::Error> {
         loop {
-            draft.armed = self.options.tools && draft.rounds.len() < MOST_ROUNDS;
+            draft.armed = self.options.tools && draft.rounds.len() < MAX_ROUNDS;
             let prompt = [&talk.prompt, draft.generated()].concat();
             let finish = match self.max_tokens(prompt.len(), draft) {
                 0 => Finish::Length,
@@ -79,12 +80,74 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         }
     }
 
+    /// Runs the model on `prompt` until its reply, by `grammar` if there is one, ends or asks for a
+    /// tool.
+    async fn generate(
+        &self,
+        prompt: &[Token],
+        max_tokens: u32,
+        grammar: Option<&str>,
+        draft: &mut ReplyDraft,
+        cancel: &Cancel,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<Finish, M::Error> {
+        let request = Request {
+            role: ModelRole::Main,
+            prompt,
+            max_tokens,
+            sampling: self.sampling(),
+            grammar,
+        };
+        let mut reply = self.parts.model.start(request)?;
+        let mut told = false;
+        loop {
+            let cancelled = async {
+                cancel.cancelled().await;
+                Next::Cancel
+            };
+            let event = async { Next::Event(poll_fn(|cx| reply.poll_event(cx)).await) };
+            let next = if told { event.await } else { or(cancelled, event).await };
+            match next {
+                Next::Cancel => {
+                    reply.cancel();
+                    told = true;
+                }
+                Next::Event(Some(Ok(Event::Prefilled { reused, prefilled }))) => {
+                    draft.prefilled(reused, prefilled);
+                }
+                Next::Event(Some(Ok(Event::Piece { token, bytes }))) => {
+                    let now = || self.parts.clock.monotonic_us();
+                    draft.first_us = draft.first_us.or_else(|| Some(now()));
+                    if draft.push(token, bytes.as_ref(), on_text) {
+                        return Ok(Finish::Stop);
+                    }
+                }
+                Next::Event(end) => {
+                    draft.finish(on_text);
+                    return match end {
+                        Some(Ok(Event::Finished(finish))) => Ok(finish),
+                        Some(Err(error)) => Err(error),
+                        _ => Ok(Finish::Cancelled),
+                    };
+                }
+            }
+        }
+    }
+
+    fn sampling(&self) -> Sampling {
+        let mut seed = [0; 4];
+        if self.options.draw_seed && self.parts.entropy.fill(&mut seed).is_ok() {
+            return Sampling { seed: u32::from_le_bytes(seed), ..self.options.sampling };
+        }
+        self.options.sampling
+    }
+
     /// Sees to it that a reply that ended with `finish` has words, unless the user ended it.
     async fn insist(
         &self,
         talk: &Talk<'_>,
         finish: Finish,
-        draft: &mut Draft,
+        draft: &mut ReplyDraft,
         cancel: &Cancel,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<Finish, M::Error> {
@@ -110,18 +173,18 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         Ok(again)
     }
 
-    /// Tokens that may follow a prompt.
-    fn max_tokens(&self, prompt: usize, draft: &Draft) -> u32 {
+    /// Returns how many tokens may follow a prompt of `prompt` tokens.
+    fn max_tokens(&self, prompt: usize, draft: &ReplyDraft) -> u32 {
         let left = self.budget.reply_reserve.saturating_sub(draft.receipt.reply_tokens);
         let free = (self.budget.turn_limit() as usize).saturating_sub(prompt);
         left.min(u32::try_from(free).unwrap_or(u32::MAX))
     }
 
-    /// Prepares what comes after a generation that ended; whether something does.
+    /// Prepares what comes after a generation that ended; returns whether something does.
     fn goes_on(
         &mut self,
         talk: &mut Talk<'_>,
-        draft: &mut Draft,
+        draft: &mut ReplyDraft,
         finish: Finish,
         on_text: &mut dyn FnMut(&str),
     ) -> bool {
@@ -137,9 +200,9 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         }
     }
 
-    /// Whether a tag stands in a text of the prompt that the model didn't write, in its own spelling
+    /// Returns whether a tag stands in a text of the prompt that the model didn't write, in its own spelling
     /// or in the usual one.
-    fn is_foreign(&self, talk: &Talk<'_>, draft: &Draft, asked: &Asked) -> bool {
+    fn is_foreign(&self, talk: &Talk<'_>, draft: &ReplyDraft, asked: &Asked) -> bool {
         // A call is read with a brace too many or too few, so braces don't make it another one.
         let (inside, usual) = match &asked.wish {
             Wish::Tag(..) => (None, None),
@@ -153,13 +216,13 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         spelled.into_iter().flatten().any(|raw| self.is_in_prompt(talk, draft, raw))
     }
 
-    /// Whether `raw` stands in a text of the prompt that the model didn't write.
-    fn is_in_prompt(&self, talk: &Talk<'_>, draft: &Draft, raw: &[u8]) -> bool {
+    /// Returns whether `raw` stands in a text of the prompt that the model didn't write.
+    fn is_in_prompt(&self, talk: &Talk<'_>, draft: &ReplyDraft, raw: &[u8]) -> bool {
         if talk.quoted.iter().any(|text| is_quoted(raw, text)) {
             return true;
         }
-        let tracked = self.context(talk.session).ok().flatten();
-        if tracked.is_some_and(|context| is_quoted(raw, &unescaped(&context.text))) {
+        let prefix = self.session_prefix(talk.session).ok().flatten();
+        if prefix.is_some_and(|prefix| is_quoted(raw, &unescaped(&prefix.text))) {
             return true;
         }
         let from = draft.receipt.history_from.unwrap_or(talk.turn);
@@ -171,16 +234,16 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
                 texts.into_iter().any(|text| is_quoted(raw, &unescaped(text)))
             })
         });
-        // What can't be told isn't obeyed.
+        // When that can't be read, the tag isn't obeyed.
         read.unwrap_or(true)
     }
 
-    /// Answers a call, and appends the answer to the prompt if there is any room.
-    fn look_up(&mut self, talk: &mut Talk<'_>, draft: &mut Draft, asked: &Asked) -> bool {
+    /// Answers a call, and appends the answer to the prompt; returns whether there was room.
+    fn look_up(&mut self, talk: &mut Talk<'_>, draft: &mut ReplyDraft, asked: &Asked) -> bool {
         let answer = self.answer(talk, asked);
-        let last = draft.rounds.len() + 1 == MOST_ROUNDS;
+        let last = draft.rounds.len() + 1 == MAX_ROUNDS;
         let foot = if last { LAST } else { NEXT };
-        let role = if self.native.is_some() { Role::Tool } else { Role::User };
+        let role = if self.tool_tokens.is_some() { Role::Tool } else { Role::User };
         let Some(room) = self.room(talk, draft, role, foot) else { return false };
         let room = room.min(self.budget.tool_result() as usize);
         let here = talk.session.as_str();
@@ -196,14 +259,14 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         self.append(talk, draft, (role, &[&text, foot].concat()), report)
     }
 
-    /// Reminds a model that promised to look something up and wrote no tag, once.
-    fn nudge(&mut self, talk: &mut Talk<'_>, draft: &mut Draft) -> bool {
+    /// Reminds a model that promised to look something up and wrote no tag, once; returns whether it did.
+    fn nudge(&mut self, talk: &mut Talk<'_>, draft: &mut ReplyDraft) -> bool {
         if !draft.armed || talk.nudged || !draft.rounds.is_empty() || !is_promise(draft.said()) {
             return false;
         }
         talk.nudged = true;
         let report = RoundReport { call: REMINDED.to_owned(), ..RoundReport::default() };
-        let nudge = if self.native.is_some() { NUDGE_TO_CALL } else { NUDGE };
+        let nudge = if self.tool_tokens.is_some() { NUDGE_TO_CALL } else { NUDGE };
         self.append(talk, draft, (Role::User, nudge), report)
     }
 
@@ -227,8 +290,14 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         tools::run(&context, &call).unwrap_or_else(|error| Answer::failed(written, &error))
     }
 
-    /// Tokens that a result may have before `foot`; `None` when the reply took too much already.
-    fn room(&mut self, talk: &Talk<'_>, draft: &Draft, role: Role, foot: &str) -> Option<usize> {
+    /// Returns the tokens that a result may have before `foot`; `None` when the reply took too much already.
+    fn room(
+        &mut self,
+        talk: &Talk<'_>,
+        draft: &ReplyDraft,
+        role: Role,
+        foot: &str,
+    ) -> Option<usize> {
         let around = self.suffix(draft.generated(), (role, foot))?.len();
         let left = self.budget.reply_reserve.saturating_sub(draft.receipt.reply_tokens);
         let reply = left.min(self.budget.reply_reserve / 2);
@@ -237,11 +306,11 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         (reply >= SHORTEST_REPLY && free > 0).then_some(free)
     }
 
-    /// Makes of what was generated, and of a message of `text`, the next prompt, if that fits.
+    /// Makes the next prompt of what was generated and a message of `text`; returns whether that fits.
     fn append(
         &mut self,
         talk: &mut Talk<'_>,
-        draft: &mut Draft,
+        draft: &mut ReplyDraft,
         (role, text): (Role, &str),
         mut report: RoundReport,
     ) -> bool {
@@ -254,20 +323,20 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         let content = Content::from(text);
         report.tokens = self.parts.encoder.count(&content, length).map_or(0, tokens);
         talk.prompt.extend_from_slice(draft.generated());
-        let around = Around::of(text, &spelled(&self.parts.encoder, &suffix).0);
+        let around = Around::of(text, &detokenized(&self.parts.encoder, &suffix).0);
         talk.prompt.extend(suffix);
         let said = self.written(draft);
         draft.next_round(report, Exchange { said, result: text.to_owned() }, around);
         true
     }
 
-    /// What the model wrote since the last prompt, tags and all.
-    pub(super) fn written(&self, draft: &Draft) -> String {
-        let (text, _) = spelled(&self.parts.encoder, draft.generated());
+    /// Returns all that the model wrote since the last prompt, with its tags.
+    pub(super) fn written(&self, draft: &ReplyDraft) -> String {
+        let (text, _) = detokenized(&self.parts.encoder, draft.generated());
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// What comes after a reply of exactly these tokens: its end, a message of `text`, and the
+    /// Encodes what comes after a reply of exactly these tokens: its end, a message of `text`, and the
     /// beginning of the next reply. It doesn't depend on what came before. `None` when this model's
     /// template shows such a reply otherwise than it was generated.
     fn suffix(&mut self, reply: &[Token], (role, text): (Role, &str)) -> Option<Vec<Token>> {
@@ -298,8 +367,13 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     }
 }
 
-/// A text with the beginnings of tags that are spelled otherwise, by us or by others, as they are
-/// read.
+enum Next<T> {
+    Cancel,
+    Event(T),
+}
+
+/// Returns a text with the beginnings of tags that are spelled otherwise, by us or by others, as they
+/// are read.
 fn unescaped(text: &str) -> String {
     let mut text = text.to_owned();
     for spelled in ["&lt;", "&LT;", "&#60;", "&#x3c;", "&#x3C;", "\\u003c", "\\u003C"] {
@@ -315,27 +389,27 @@ fn tokens(count: usize) -> u32 {
 }
 
 /// Most rounds of one turn.
-pub(super) const MOST_ROUNDS: usize = 3;
+const MAX_ROUNDS: usize = 3;
 /// Tokens without which no reply is begun.
 const SHORTEST_REPLY: u32 = 16;
-/// Below a result.
+/// Stands below a result.
 const NEXT: &str = "Now answer the user's last message with it, or use another tool.";
-/// Below the last result of a turn.
+/// Stands below the last result of a turn.
 const LAST: &str = "Now answer the user's last message; no more tools in this turn.";
 /// Grammar of a reply of at least one letter that can't hold a tag.
 pub const WORDS: &str = r"root ::= [^<\x00-\x20] [^<]*";
-/// In place of a reply of a model that looks things up and says nothing.
+/// Stands in place of a reply of a model that looks things up and says nothing.
 const ONLY_TOOLS: &str = "(The model looked things up and gave no answer in words. Ask again, or use \
                           the tools yourself.)";
-/// In place of a reply of a model that says nothing.
+/// Stands in place of a reply of a model that says nothing.
 const NO_WORDS: &str = "(The model gave no answer in words. Ask again, perhaps in other words.)";
-/// In place of a result that doesn't fit.
+/// Stands in place of a result that doesn't fit.
 const NO_ROOM: &str = "[There is no room left for a result.]\n";
-/// To a model that promised and didn't.
+/// Reminds a model that promised and didn't.
 const NUDGE: &str = "[Nothing was looked up yet: write the tool's tag now, and nothing else, or \
                      answer without looking it up.]";
-/// To one that calls tools in the form of its own template.
+/// Reminds a model that calls tools in the form of its own template.
 const NUDGE_TO_CALL: &str = "[Nothing was looked up yet: call the function now, and write nothing \
                              else, or answer without looking it up.]";
-/// The call of a round in which nothing was called.
+/// Stands as the call of a round in which nothing was called.
 const REMINDED: &str = "(reminded of a promise)";

@@ -1,31 +1,32 @@
-//! What one turn leaves for the next: an inference, shown once, as an inference.
+//! The pending inference that one turn leaves for the next, shown once, as an inference.
 
 use garret_core::id::TurnSeq;
 use serde::{Deserialize, Serialize};
 
-use super::ground::content_words;
 use super::reading::Inference;
+use crate::remember::ground::content_words;
+use crate::state;
 
-/// What is kept between two turns of a session.
+/// The inferences that are kept between two turns of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Carry {
-    /// Waits for the next turn.
-    pub waiting: Option<Thought>,
-    /// Was there for a turn, which may have confirmed it.
-    pub consumed: Option<Consumed>,
+pub struct InferenceState {
+    /// The inference that waits for the next turn.
+    pub waiting: Option<PendingInference>,
+    /// The inference that the newest turn consumed, which it may have confirmed.
+    pub consumed: Option<ConsumedInference>,
 }
 
-/// What was inferred.
+/// An inference, as far as a next turn can use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thought {
+pub struct PendingInference {
     /// The newest turn it was inferred from.
     pub turn: TurnSeq,
-    /// What the user may be after, the likeliest first, with percents; empty when the message means
+    /// Intents that the user may have, with percents, the likeliest first; empty when the message means
     /// just what it says.
     pub guesses: Vec<(u8, String)>,
     /// The user's words that show the likeliest, as far as they said them.
     pub quote: String,
-    /// What they would ask straight out.
+    /// The question that they would ask straight out.
     pub really: String,
     /// Thoughts that lead there.
     pub chain: Vec<String>,
@@ -33,19 +34,19 @@ pub struct Thought {
     pub next: Vec<(String, String)>,
 }
 
-/// A thought that was consumed.
+/// A pending inference that was consumed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Consumed {
-    /// By this turn.
+pub struct ConsumedInference {
+    /// The turn that consumed it.
     pub by: TurnSeq,
-    /// Whether its prompt showed it.
+    /// The turn's prompt showed it.
     pub shown: bool,
-    /// The thought.
-    pub thought: Thought,
+    /// The inference.
+    pub thought: PendingInference,
 }
 
-impl Thought {
-    /// What an inference leaves; `None` when there is nothing in it for a next turn.
+impl PendingInference {
+    /// Takes from an inference what a next turn can use; `None` when that is nothing.
     pub fn new(turn: TurnSeq, inference: &Inference) -> Option<Self> {
         let likeliest = inference.likeliest();
         let worth = inference.guesses.iter().filter(|guess| guess.percent >= WORTH);
@@ -59,13 +60,13 @@ impl Thought {
         (!thought.guesses.is_empty() || !thought.next.is_empty()).then_some(thought)
     }
 
-    /// Whether it has to do with a message: they share a word that says what they are about.
+    /// Returns whether it has to do with a message: they share a word that says what they are about.
     pub fn concerns(&self, message: &str) -> bool {
         let words = content_words(&self.text());
         content_words(message).iter().any(|word| words.contains(word))
     }
 
-    /// All it says, for comparing it with a message.
+    /// Returns all its words, for comparing it with a message.
     pub fn text(&self) -> String {
         let guesses = self.guesses.iter().map(|(_, intent)| intent.as_str());
         let next = self.next.iter().flat_map(|(question, answer)| [&**question, &**answer]);
@@ -73,7 +74,7 @@ impl Thought {
         parts.collect::<Vec<_>>().join(" ")
     }
 
-    /// What it says, line by line, what matters most first.
+    /// Returns the inference line by line, what matters most first.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if !self.really.is_empty() {
@@ -91,7 +92,7 @@ impl Thought {
         lines
     }
 
-    /// The block in which a turn shows the first `most` lines, without an end of line after its
+    /// Returns the block in which a turn shows the first `most` lines, without an end of line after its
     /// last one.
     pub fn block(&self, most: usize) -> String {
         let lines = self.lines();
@@ -100,7 +101,7 @@ impl Thought {
         block.collect::<Vec<_>>().join("\n")
     }
 
-    /// The question that may come which `message` asks: half of its words are there.
+    /// Returns the expected question that `message` asks: half of its words are there.
     pub fn asked(&self, message: &str) -> Option<&(String, String)> {
         let message = content_words(message);
         self.next.iter().find(|(question, _)| {
@@ -111,7 +112,7 @@ impl Thought {
     }
 }
 
-impl Carry {
+impl InferenceState {
     /// Has turn `by`, whose message is `message`, consume what waits: the thought if it concerns the
     /// message, by its words or by `similar` that compares both.
     pub fn consume(
@@ -119,14 +120,14 @@ impl Carry {
         by: TurnSeq,
         message: &str,
         similar: impl FnOnce(&str, &str) -> bool,
-    ) -> Option<Thought> {
+    ) -> Option<PendingInference> {
         let thought = self.waiting.take()?;
         let shown = thought.concerns(message) || similar(&thought.text(), message);
-        self.consumed = Some(Consumed { by, shown, thought: thought.clone() });
+        self.consumed = Some(ConsumedInference { by, shown, thought: thought.clone() });
         shown.then_some(thought)
     }
 
-    /// What `message`, of turn `turn`, confirms: an answered question that it asks, or what the user
+    /// Returns what `message`, of turn `turn`, confirms: an answered question that it asks, or what the user
     /// really asked if it says so just after that was shown.
     pub fn confirmed(&self, turn: TurnSeq, message: &str) -> Option<String> {
         let consumed = self.consumed.as_ref()?;
@@ -140,25 +141,22 @@ impl Carry {
             .then(|| format!("What the user really asked, as they confirmed: {really}"))
     }
 
-    /// The record.
-    ///
-    /// # Errors
-    /// None that these fields can cause; the encoder's type allows for some.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, postcard::Error> {
-        if *self == Self::default() {
-            return Ok(Vec::new());
-        }
-        postcard::to_extend(self, vec![VERSION])
+    /// Returns the bytes of the record; none where nothing is kept.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        if *self == Self::default() { Vec::new() } else { state::encode(self) }
     }
 
-    /// Reads a record; nothing is carried by one of another version or a damaged one.
+    /// Reads a record; nothing is kept in one of another version or a damaged one.
     pub fn from_bytes(bytes: &[u8]) -> Self {
-        let body = bytes.split_first().filter(|(version, _)| **version == VERSION);
-        body.and_then(|(_, body)| postcard::from_bytes(body).ok()).unwrap_or_default()
+        state::decode(bytes).unwrap_or_default()
     }
 }
 
-/// Whether a message begins with a yes that is more than politeness.
+impl state::Record for InferenceState {
+    const VERSION: u8 = 1;
+}
+
+/// Returns whether a message begins with a yes that is more than politeness.
 fn agrees(message: &str) -> bool {
     let lower = message.trim_start().to_lowercase();
     AGREEMENTS.split(", ").any(|yes| {
@@ -174,15 +172,13 @@ const HEAD: &str = "[Inferred, not said by the user. Answer the message itself f
 const FOOT: &str = "[End of what is inferred]";
 /// Percent from which on a guess is shown beside a likelier one.
 const WORTH: u8 = 20;
-/// Version of the record.
-const VERSION: u8 = 1;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::infer::reading::Hypothesis;
+    use crate::anticipate::reading::Hypothesis;
 
-    fn thought() -> Thought {
+    fn thought() -> PendingInference {
         let guess = |percent, intent: &str| Hypothesis {
             percent,
             quote: "so much work".into(),
@@ -196,27 +192,27 @@ mod tests {
             really: "May I give the garden up?".into(),
             next: vec![("Which plants need no watering?".into(), "Lavender and thyme.".into())],
         };
-        Thought::new(4, &inference).unwrap()
+        PendingInference::new(4, &inference).unwrap()
     }
 
     #[test]
     fn a_thought_is_consumed_once_and_shown_only_where_it_belongs() {
-        let mut carry = Carry { waiting: Some(thought()), consumed: None };
-        let shown = carry.clone().consume(5, "what about the garden then?", |_, _| false);
+        let mut kept = InferenceState { waiting: Some(thought()), consumed: None };
+        let shown = kept.clone().consume(5, "what about the garden then?", |_, _| false);
         assert_eq!(shown, Some(thought()));
-        assert_eq!(carry.consume(5, "what is 2 and 2?", |_, _| false), None);
-        assert_eq!(carry.waiting, None);
-        assert_eq!(carry.consume(6, "the garden", |_, _| true), None);
-        let mut carry = Carry { waiting: Some(thought()), consumed: None };
-        assert!(carry.consume(5, "and the beds?", |_, _| true).is_some());
+        assert_eq!(kept.consume(5, "what is 2 and 2?", |_, _| false), None);
+        assert_eq!(kept.waiting, None);
+        assert_eq!(kept.consume(6, "the garden", |_, _| true), None);
+        let mut kept = InferenceState { waiting: Some(thought()), consumed: None };
+        assert!(kept.consume(5, "and the beds?", |_, _| true).is_some());
     }
 
     #[test]
     fn a_plain_meaning_leaves_the_questions_alone() {
         let inference = Inference { plain: 90, ..Inference::default() };
-        assert_eq!(Thought::new(1, &inference), None);
+        assert_eq!(PendingInference::new(1, &inference), None);
         let next = vec![("What else?".into(), "Nothing.".into())];
-        let thought = Thought::new(1, &Inference { next, ..inference }).unwrap();
+        let thought = PendingInference::new(1, &Inference { next, ..inference }).unwrap();
         assert!(thought.guesses.is_empty() && thought.really.is_empty());
         assert!(!thought.block(9).contains("really asking"));
     }
@@ -231,29 +227,36 @@ mod tests {
 
     #[test]
     fn asking_what_was_expected_or_saying_yes_confirms() {
-        let mut carry = Carry { waiting: Some(thought()), consumed: None };
-        carry.consume(5, "the garden: which plants need no watering?", |_, _| false);
-        let asked = carry.confirmed(5, "the garden: which plants need no watering?").unwrap();
+        let mut kept = InferenceState { waiting: Some(thought()), consumed: None };
+        kept.consume(5, "the garden: which plants need no watering?", |_, _| false);
+        let asked = kept.confirmed(5, "the garden: which plants need no watering?").unwrap();
         assert!(asked.contains("Lavender"));
-        assert_eq!(carry.confirmed(5, "tell me a joke"), None);
+        assert_eq!(kept.confirmed(5, "tell me a joke"), None);
         assert!(
-            carry.confirmed(6, "Exactly, how did you know").unwrap().contains("give the garden")
+            kept.confirmed(6, "Exactly, how did you know").unwrap().contains("give the garden")
         );
-        assert_eq!(carry.confirmed(6, "yesterday I was out"), None);
-        assert_eq!(carry.confirmed(7, "Exactly"), None);
+        assert_eq!(kept.confirmed(6, "yesterday I was out"), None);
+        assert_eq!(kept.confirmed(7, "Exactly"), None);
     }
 
     #[test]
     fn records_come_back_and_others_carry_nothing() {
-        let mut carry = Carry { waiting: Some(thought()), consumed: None };
-        carry.consume(5, "garden", |_, _| false);
-        carry.waiting = Some(thought());
-        let bytes = carry.to_bytes().unwrap();
-        assert_eq!(Carry::from_bytes(&bytes), carry);
+        let mut kept = InferenceState { waiting: Some(thought()), consumed: None };
+        kept.consume(5, "garden", |_, _| false);
+        kept.waiting = Some(thought());
+        let bytes = kept.to_bytes();
+        assert_eq!(InferenceState::from_bytes(&bytes), kept);
         for end in 0..bytes.len() {
-            assert_eq!(Carry::from_bytes(&bytes[..end]), Carry::default(), "cut at {end}");
+            assert_eq!(
+                InferenceState::from_bytes(&bytes[..end]),
+                InferenceState::default(),
+                "cut at {end}"
+            );
         }
-        assert_eq!(Carry::from_bytes(&[&[VERSION + 1], &bytes[1..]].concat()), Carry::default());
-        assert!(Carry::default().to_bytes().unwrap().is_empty());
+        assert_eq!(
+            InferenceState::from_bytes(&[&[2], &bytes[1..]].concat()),
+            InferenceState::default()
+        );
+        assert!(InferenceState::default().to_bytes().is_empty());
     }
 }

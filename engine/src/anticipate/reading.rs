@@ -1,7 +1,7 @@
 //! What the inferrer is asked, and what is made of its answer.
 
-use super::ground::{content_words, is_grounded};
 use crate::companion::form::{Form, FormError, Percent, Size, Text};
+use crate::remember::ground::{content_words, is_grounded};
 use crate::{form, row};
 
 row! {

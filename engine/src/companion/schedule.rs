@@ -1,188 +1,167 @@
-//! What is decided about companions after each turn of a session, and kept between its turns.
+//! The schedule of companions: what a session's turns gave reason for, and isn't done yet.
 
 use garret_core::gate::{Decision, Gate, Mode, Signals};
 use garret_core::id::{SessionId, TurnSeq};
-use garret_core::model::{ChatModel, ModelRole};
-use garret_core::prompt::PromptEncoder;
 use garret_storage::{FactId, ReadError, StateKind, Store, WriteError};
 
-use super::{Agent, states};
-use crate::companion::form::Size;
-use crate::infer::extract::latest;
-use crate::perceive::{Known, Perception, contradicted, perceive, topic_changed};
+use crate::embed::Embed;
+use crate::remember::cues::{self, Cues, Known, contradicted, topic_changed};
+use crate::remember::extract::latest;
+use crate::state;
 
-/// See the module.
+/// The decisions about companions after a session's turns, kept between them.
 #[derive(Clone, Debug)]
-pub(super) struct Mind {
-    pub(super) session: SessionId,
-    pub(super) gate: Gate,
+pub(crate) struct Schedule {
+    gate: Gate,
     /// Turns up to this one were read for facts.
-    pub(super) extracted: TurnSeq,
-    /// What the newest turn gave reason for and isn't done yet.
-    pub(super) due: Due,
+    pub(crate) extracted: TurnSeq,
+    /// The companions that the newest turn gave reason for.
+    pub(crate) due: DueCompanions,
     /// Facts that were recalled and whose use isn't counted yet.
-    pub(super) recalled: Vec<FactId>,
-    /// Whether the store has it as it was.
+    pub(crate) recalled: Vec<FactId>,
+    /// The store doesn't have it as it is.
     changed: bool,
 }
 
 /// Companions that are to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Due {
-    pub(super) infer: bool,
-    pub(super) compact: bool,
-    pub(super) extract: bool,
-    /// The topic changed since the last compaction.
-    pub(super) topic_changed: bool,
+pub(crate) struct DueCompanions {
+    pub(crate) infer: bool,
+    pub(crate) summarise: bool,
+    pub(crate) extract: bool,
+    /// The topic changed since older turns were last summed up.
+    pub(crate) topic_changed: bool,
 }
 
-/// What a turn tells beside its words.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Told {
+/// The message of a turn that was just answered, and what its reply says beside words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnsweredTurn<'a> {
+    pub(crate) session: &'a SessionId,
+    pub(crate) turn: TurnSeq,
+    /// The user's words.
+    pub(crate) text: &'a str,
     /// Tokens of the prompt and the reply per token of the window.
-    pub(super) fill: f32,
-    /// The model asked for a compaction.
-    pub(super) compact: bool,
+    pub(crate) fill: f32,
+    /// The model asked for summaries.
+    pub(crate) asks_summaries: bool,
     /// The model asked for an inference.
-    pub(super) infer: bool,
+    pub(crate) asks_inference: bool,
 }
 
-impl Mind {
-    /// The mind of a session as it was kept, of a session that is begun or gone back to.
-    fn open(store: &Store, session: &SessionId, turn: TurnSeq) -> Result<Self, ReadError> {
-        let kept = states::read(store, session, StateKind::Gate)?;
-        let kept = kept.as_deref().and_then(Self::read);
-        let (gate, extracted) = match kept {
-            Some((gate, extracted)) => {
-                let last = message(store, session, turn.saturating_sub(1))?;
-                (gate.reopened(&perceive(&last).signals()), extracted)
-            }
-            None => (Gate::default(), 0),
-        };
-        let session = session.clone();
-        Ok(Self {
-            session,
-            gate,
-            extracted,
-            due: Due::default(),
-            recalled: Vec::new(),
-            changed: false,
+impl AnsweredTurn<'_> {
+    /// Reads the signals of the turn, by which the gate decides.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(crate) fn signals(
+        &self,
+        store: &Store,
+        embedder: Option<&dyn Embed>,
+        mode: Mode,
+    ) -> Result<Signals, ReadError> {
+        let cues = cues::read(self.text);
+        Ok(Signals {
+            fill: self.fill,
+            tag_compact: self.asks_summaries,
+            tag_infer: self.asks_inference,
+            topic_changed: self.topic_changed(
+                store,
+                embedder.filter(|_| mode != Mode::Off),
+                &cues,
+            )?,
+            contradiction: mode != Mode::Off && contradicts(store, &cues)?,
+            ..cues.signals()
         })
     }
 
-    fn read(bytes: &[u8]) -> Option<(Gate, TurnSeq)> {
+    /// Returns whether the message changes the topic, where that can matter and be known.
+    fn topic_changed(
+        &self,
+        store: &Store,
+        embedder: Option<&dyn Embed>,
+        cues: &Cues,
+    ) -> Result<Option<bool>, ReadError> {
+        let Some(embedder) = embedder else { return Ok(None) };
+        if self.turn < 2 || !cues.signals().needs_topic() {
+            return Ok(None);
+        }
+        let before = message(store, self.session, self.turn - 1)?;
+        Ok(topic_changed(embedder, &before, self.text))
+    }
+}
+
+impl Schedule {
+    /// Opens the schedule of a session that is begun or gone back to, at turn `turn`, as it was kept.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub(crate) fn open(
+        store: &Store,
+        session: &SessionId,
+        turn: TurnSeq,
+    ) -> Result<Self, ReadError> {
+        let kept = state::read(store, session, StateKind::Gate)?;
+        let (gate, extracted) = match kept.as_deref().and_then(Self::decode) {
+            Some((gate, extracted)) => {
+                let last = message(store, session, turn.saturating_sub(1))?;
+                (gate.reopened(&cues::read(&last).signals()), extracted)
+            }
+            None => (Gate::default(), 0),
+        };
+        let due = DueCompanions::default();
+        Ok(Self { gate, extracted, due, recalled: Vec::new(), changed: false })
+    }
+
+    /// Reads the gate's own bytes, behind which the last turn that was read for facts stands as a
+    /// little-endian number.
+    fn decode(bytes: &[u8]) -> Option<(Gate, TurnSeq)> {
         let (gate, extracted) = bytes.split_last_chunk::<8>()?;
         Some((Gate::from_bytes(gate)?, u64::from_le_bytes(*extracted)))
     }
 
-    /// Keeps it, if there is something new to keep.
-    pub(super) fn save(&mut self, store: &Store) -> Result<(), WriteError> {
+    /// Stores it, if there is something new to store.
+    ///
+    /// # Errors
+    /// [`WriteError`].
+    pub(crate) fn save(&mut self, store: &Store, session: &SessionId) -> Result<(), WriteError> {
         if std::mem::take(&mut self.changed) {
             let bytes = [&self.gate.to_bytes()[..], &self.extracted.to_le_bytes()].concat();
-            store.set_state(&self.session, StateKind::Gate, &bytes)?;
+            store.set_state(session, StateKind::Gate, &bytes)?;
         }
         Ok(())
     }
 
+    /// Decides which companions run after a turn with these signals, whose prompt showed the messages
+    /// and facts of the ids `recalled`.
+    pub(crate) fn decide(
+        &mut self,
+        mode: Mode,
+        signals: &Signals,
+        recalled: &[String],
+    ) -> Decision {
+        let decision = self.gate.decide(mode, signals);
+        self.recalled.extend(recalled.iter().filter_map(|id| id.parse::<FactId>().ok()));
+        self.due.topic_changed |= signals.topic_changed == Some(true);
+        self.due.infer = decision.infer;
+        self.due.summarise |= decision.compact;
+        self.due.extract |= decision.extract;
+        decision
+    }
+
     /// Notes that turns up to `turn` were read for facts.
-    pub(super) fn extracted_to(&mut self, turn: TurnSeq) {
+    pub(crate) fn extracted_to(&mut self, turn: TurnSeq) {
         self.changed |= turn > self.extracted;
         self.extracted = self.extracted.max(turn);
     }
 
-    /// The gate, about to change.
-    pub(super) fn gate_mut(&mut self) -> &mut Gate {
+    /// Returns the gate, about to change.
+    pub(crate) fn gate_mut(&mut self) -> &mut Gate {
         self.changed = true;
         &mut self.gate
     }
 }
 
-impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
-    /// Decides which companions run after a turn that was just answered, whose prompt showed what
-    /// `recalled` names. That it can't be decided is
-    /// no reason to fail: then none runs.
-    pub(super) fn judge(
-        &mut self,
-        session: &SessionId,
-        turn: TurnSeq,
-        text: &str,
-        told: Told,
-        recalled: &[String],
-    ) -> Decision {
-        let judged = self.try_judge(session, turn, text, told, recalled);
-        judged.unwrap_or_else(|error| {
-            tracing::warn!(%error, "no companion runs after this turn");
-            Decision::default()
-        })
-    }
-
-    fn try_judge(
-        &mut self,
-        session: &SessionId,
-        turn: TurnSeq,
-        text: &str,
-        told: Told,
-        recalled: &[String],
-    ) -> Result<Decision, ReadError> {
-        let mode = self.options.companions;
-        let seen = perceive(text);
-        let signals = Signals {
-            fill: told.fill,
-            tag_compact: told.compact,
-            tag_infer: told.infer,
-            topic_changed: self.topic(session, turn, text, &seen)?,
-            contradiction: mode != Mode::Off && contradicts(&self.parts.store, &seen)?,
-            ..seen.signals()
-        };
-        let topic_changed = signals.topic_changed == Some(true);
-        let mind = self.mind(session, turn)?;
-        mind.due.topic_changed |= topic_changed;
-        let decision = mind.gate.decide(mode, &signals);
-        mind.recalled.extend(recalled.iter().filter_map(|id| id.parse::<FactId>().ok()));
-        mind.due.infer = decision.infer;
-        mind.due.compact |= decision.compact;
-        mind.due.extract |= decision.extract;
-        Ok(decision)
-    }
-
-    /// How much companions are asked.
-    pub(super) fn companion_size(&self) -> Size {
-        let suited = Size::suited(self.model_of(ModelRole::Inferrer).facts());
-        self.options.companion_size.unwrap_or(suited)
-    }
-
-    /// The mind of a session, at turn `turn`.
-    pub(super) fn mind(
-        &mut self,
-        session: &SessionId,
-        turn: TurnSeq,
-    ) -> Result<&mut Mind, ReadError> {
-        let mind = match self.mind.take() {
-            Some(mind) if mind.session == *session => mind,
-            _ => Mind::open(&self.parts.store, session, turn)?,
-        };
-        Ok(self.mind.insert(mind))
-    }
-
-    /// Whether a message changes the topic, where that can matter and be known.
-    fn topic(
-        &self,
-        session: &SessionId,
-        turn: TurnSeq,
-        text: &str,
-        seen: &Perception,
-    ) -> Result<Option<bool>, ReadError> {
-        let signals = seen.signals();
-        let Some(embedder) = self.parts.embedder.as_deref() else { return Ok(None) };
-        if turn < 2 || self.options.companions == Mode::Off || !signals.needs_topic() {
-            return Ok(None);
-        }
-        let before = message(&self.parts.store, session, turn - 1)?;
-        Ok(topic_changed(embedder, &before, text))
-    }
-}
-
-/// The user's words of a turn; empty when there is no such turn.
+/// Returns the user's words of a turn; empty when there is no such turn.
 fn message(store: &Store, session: &SessionId, turn: TurnSeq) -> Result<String, ReadError> {
     store.with_turns(session, turn, |views| {
         let view = views.first().filter(|view| view.seq == turn && view.speaker.is_none());
@@ -190,9 +169,9 @@ fn message(store: &Store, session: &SessionId, turn: TurnSeq) -> Result<String, 
     })
 }
 
-/// Whether a message can't be true beside what is remembered.
-fn contradicts(store: &Store, seen: &Perception) -> Result<bool, ReadError> {
-    for statement in &seen.statements {
+/// Returns whether a message can't be true beside what is remembered.
+fn contradicts(store: &Store, cues: &Cues) -> Result<bool, ReadError> {
+    for statement in &cues.statements {
         let facts = latest(store, &statement.subject)?;
         let known: Vec<_> = facts
             .iter()

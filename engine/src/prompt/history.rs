@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use garret_core::assemble::{self, NO_REPLY, OVERHEARD, PastReply, Turn};
-use garret_core::id::{SessionId, TurnSeq};
+use garret_core::id::TurnSeq;
 use garret_core::prompt::{Content, EncodeError, PromptEncoder};
 use garret_core::shorten::{Shown, shorten};
 use garret_core::time::Confidence;
@@ -12,18 +12,16 @@ use garret_storage::TurnView;
 
 use crate::local_time;
 
-/// What is known of turns that were in a prompt before.
+/// The counts of turns of one session that were in a prompt before.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
-    session: Option<SessionId>,
-    known: HashMap<TurnSeq, Counted>,
-}
+pub(crate) struct TurnCounts(HashMap<TurnSeq, CountedTurn>);
 
-/// How a turn is shown and what that costs.
+/// The way in which a turn is shown, and its tokens.
 #[derive(Clone, Copy, Debug)]
-struct Counted {
-    /// Of the turn's record: a session that was deleted may be begun again by the same name.
+struct CountedTurn {
+    /// The checksum of the turn's record: another process may replace it.
     check: [u8; 8],
+    /// Bytes of head and tail, where the message is shown shortened.
     cut: Option<(usize, usize)>,
     /// Tokens without the reply's.
     user: usize,
@@ -31,32 +29,25 @@ struct Counted {
     reply: Option<usize>,
 }
 
-impl Counts {
-    /// Forgets everything unless it is about `session`.
-    pub(super) fn turn_to(&mut self, session: &SessionId) {
-        if self.session.as_ref() != Some(session) {
-            self.session = Some(session.clone());
-            self.known.clear();
-        }
-    }
-
-    /// How `views` are shown and what they cost, oldest first: the newest that together cost at
-    /// most `room`, and one more if there is one, so that assembly sees that the window is full.
-    pub(super) fn shown<'a, E: PromptEncoder>(
+impl TurnCounts {
+    /// Returns the newest of `views` that together cost at most the room in `limits`, oldest first, and
+    /// one more if there is one, so that assembly sees that the window is full.
+    pub(crate) fn shown<'a, E: PromptEncoder>(
         &mut self,
         encoder: &mut E,
         views: &'a [TurnView<'a>],
         limits: Limits,
-    ) -> Result<Vec<Past<'a>>, EncodeError<E::Error>> {
+    ) -> Result<Vec<PastTurn<'a>>, EncodeError<E::Error>> {
         let mut past = Vec::with_capacity(views.len());
-        let (mut room, mut day) = (limits.room, Day::default());
+        let mut room = limits.room;
+        let mut day = Day::default();
         for view in views.iter().rev() {
             let text = if limits.dated { day_line(view) } else { String::new() };
             if text != day.text {
                 let tokens = assemble::Counted::new(encoder, &text)?.tokens;
                 day = Day { text, tokens };
             }
-            let turn = Past { day: day.clone(), ..self.count(encoder, view, limits)? };
+            let turn = PastTurn { day: day.clone(), ..self.count(encoder, view, limits)? };
             let cost = turn.cost;
             past.push(turn);
             if cost > room {
@@ -66,7 +57,7 @@ impl Counts {
         }
         past.reverse();
         let oldest = past.first().map_or(0, |turn| turn.view.seq);
-        self.known.retain(|seq, _| *seq >= oldest);
+        self.0.retain(|seq, _| *seq >= oldest);
         Ok(past)
     }
 
@@ -75,16 +66,17 @@ impl Counts {
         encoder: &mut E,
         view: &'a TurnView<'a>,
         limits: Limits,
-    ) -> Result<Past<'a>, EncodeError<E::Error>> {
+    ) -> Result<PastTurn<'a>, EncodeError<E::Error>> {
         let kept = kept_tokens(view, &limits.fingerprint);
-        let (words, speaker) = (words(view), view.speaker.unwrap_or_default());
-        let known = self.known.get(&view.seq).copied();
+        let words = words(view);
+        let speaker = view.speaker.unwrap_or_default();
+        let known = self.0.get(&view.seq).copied();
         let known = known.filter(|counted| counted.check == *view.check);
         let (shown, user) = match known {
-            Some(Counted { cut: Some((head, tail)), user, .. }) => {
+            Some(CountedTurn { cut: Some((head, tail)), user, .. }) => {
                 (Shown::cut(words, head, tail).by(speaker), user)
             }
-            Some(Counted { cut: None, user, .. }) => (Shown::whole(words).by(speaker), user),
+            Some(CountedTurn { cut: None, user, .. }) => (Shown::whole(words).by(speaker), user),
             None => {
                 let shown = shorten(encoder, words, limits.message)?.by(speaker);
                 let user = encoder.count(&shown.content(), limits.message)?;
@@ -99,34 +91,34 @@ impl Counts {
             }
             (None, _) => encoder.count(&Content::from(unanswered(view)), limits.room)?,
         };
-        let counted = Counted {
+        let counted = CountedTurn {
             check: *view.check,
             cut: shown.cut_bytes(),
             user,
             reply: view.reply.map(|_| reply),
         };
-        self.known.insert(view.seq, counted);
+        self.0.insert(view.seq, counted);
         let day = Day::default();
-        Ok(Past { view, shown, day, kept, cost: user.saturating_add(reply) + SCAFFOLD })
+        Ok(PastTurn { view, shown, day, kept, cost: user.saturating_add(reply) + SCAFFOLD })
     }
 }
 
-/// What bounds a history.
+/// The bounds of a history.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+pub(crate) struct Limits {
     /// Most tokens of a message's text.
-    pub(super) message: usize,
+    pub(crate) message: usize,
     /// Most tokens of a prompt.
-    pub(super) room: usize,
-    /// Whether it says on which days it was said.
-    pub(super) dated: bool,
-    /// The loaded model's.
-    pub(super) fingerprint: [u8; 32],
+    pub(crate) room: usize,
+    /// Lines with the days stand in it.
+    pub(crate) dated: bool,
+    /// SHA-256 of the loaded model's file.
+    pub(crate) fingerprint: [u8; 32],
 }
 
 /// An earlier turn, ready to be put into a prompt.
 #[derive(Debug)]
-pub(super) struct Past<'a> {
+pub(crate) struct PastTurn<'a> {
     view: &'a TurnView<'a>,
     shown: Shown<'a>,
     day: Day,
@@ -134,8 +126,9 @@ pub(super) struct Past<'a> {
     cost: usize,
 }
 
-impl<'a> Past<'a> {
-    pub(super) fn turn(&'a self) -> Turn<'a> {
+impl<'a> PastTurn<'a> {
+    /// Returns the turn as assembly takes it.
+    pub(crate) fn turn(&'a self) -> Turn<'a> {
         let none = PastReply { text: unanswered(self.view), tokens: TokenBytes::default() };
         let said = self.view.reply.as_ref().filter(|reply| !reply.text.trim().is_empty());
         let said = said.map(|reply| PastReply { text: reply.text, tokens: self.kept });
@@ -152,24 +145,24 @@ struct Day {
     tokens: u32,
 }
 
-/// The day of a turn where the user is; empty when its clock wasn't set.
+/// Returns the line with the day of a turn where the user is; empty when its clock wasn't set.
 fn day_line(view: &TurnView<'_>) -> String {
     let known = view.clock != Confidence::Wrong;
     let day = local_time::format(view.accepted_ms, "[%A %-d %B %Y]\n").filter(|_| known);
     day.unwrap_or_default()
 }
 
-/// What stands for the reply of a turn that has none.
+/// Returns the words that stand for the reply of a turn that has none.
 pub(crate) const fn unanswered(view: &TurnView<'_>) -> &'static str {
     if view.speaker.is_some() { OVERHEARD } else { NO_REPLY }
 }
 
-/// The words of a turn's message as a prompt shows them.
+/// Returns the words of a turn's message as a prompt shows them.
 pub(crate) fn words<'a>(view: &TurnView<'a>) -> &'a str {
     if view.user.trim().is_empty() { BLANK } else { view.user }
 }
 
-/// The ids of a reply if the loaded model generated it.
+/// Returns the token ids of a reply if the loaded model generated it.
 fn kept_tokens<'a>(view: &TurnView<'a>, fingerprint: &[u8; 32]) -> TokenBytes<'a> {
     match &view.reply {
         Some(reply) if reply.model_fingerprint == fingerprint => reply.tokens,

@@ -5,21 +5,21 @@ use crate::local_time;
 use crate::tools::harmless;
 
 /// Begins every line of a stored text.
-pub(super) const MARK: &str = "> ";
+pub(crate) const MARK: &str = "> ";
 
-/// The lines of a text, each marked and ended; empty ones left out.
-pub(super) fn marked(text: &str) -> impl Iterator<Item = String> + '_ {
+/// Returns the lines of a text, each marked and ended; leaves empty ones out.
+pub(crate) fn marked(text: &str) -> impl Iterator<Item = String> + '_ {
     let lines = text.split(is_break).filter(|line| !line.trim().is_empty());
     lines.map(|line| [MARK, &harmless(line), "\n"].concat())
 }
 
-/// A text on one line.
-pub(super) fn one_line(text: &str) -> String {
+/// Returns a text on one line.
+pub(crate) fn one_line(text: &str) -> String {
     let words: Vec<_> = text.split(is_break).map(str::trim).filter(|s| !s.is_empty()).collect();
     harmless(&words.join(" "))
 }
 
-/// A name that can't end the head it stands in.
+/// Returns a name as it stands in a head in brackets, which it can't end.
 pub(crate) fn plain(name: &str) -> String {
     let plain = |c| match c {
         '[' => '(',
@@ -30,17 +30,17 @@ pub(crate) fn plain(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// The day of a moment where the user is, such as `8 May 2023`; `undated` for none.
-pub(super) fn day(at_ms: Option<i64>) -> String {
+/// Returns the day of a moment where the user is, such as `8 May 2023`; `undated` for none.
+pub(crate) fn day(at_ms: Option<i64>) -> String {
     days(at_ms, at_ms)
 }
 
-/// The days from one moment to a later one, such as `8 May to 10 May 2023`; `undated` for none.
-pub(super) fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> String {
+/// Returns the days from one moment to a later one, such as `8 May to 10 May 2023`; `undated` for none.
+pub(crate) fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> String {
     local_time::days(from_ms, to_ms).unwrap_or_else(|| "undated".into())
 }
 
-/// Whatever some reader may take for the end of a line.
+/// Returns whether some reader may take a character for the end of a line.
 pub(crate) const fn is_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

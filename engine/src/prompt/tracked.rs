@@ -25,32 +25,32 @@ use garret_storage::{Fact, Summary};
 
 use super::quote::{self, MARK};
 
-/// What there is to be shown.
+/// The records that may be shown.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sources<'a> {
-    /// Pinned facts that hold, those that go first first.
-    pub(super) pins: Vec<Fact>,
-    /// What the user is like.
-    pub(super) persona: Vec<Fact>,
+pub(crate) struct Sources<'a> {
+    /// Pinned facts that hold, in the order of their worth.
+    pub(crate) pins: Vec<Fact>,
+    /// Records of what the user is like.
+    pub(crate) persona: Vec<Fact>,
     /// Summaries that aren't part of another, in the order of their turns.
-    pub(super) roots: Vec<Root<'a>>,
+    pub(crate) roots: Vec<Root<'a>>,
 }
 
 /// A summary that isn't part of another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Root<'a> {
-    /// Its number in the session.
-    pub(super) id: u64,
+pub(crate) struct Root<'a> {
+    /// Number of the summary in the session.
+    pub(crate) id: u64,
     /// First turn that it covers.
-    pub(super) from: TurnSeq,
+    pub(crate) from: TurnSeq,
     /// Last turn that it covers.
-    pub(super) to: TurnSeq,
-    /// Its words.
-    pub(super) text: &'a str,
+    pub(crate) to: TurnSeq,
+    /// The words of the summary.
+    pub(crate) text: &'a str,
     /// Wall clock of the earliest turn that it covers, in milliseconds since 1970, if any is known.
-    pub(super) earliest_ms: Option<i64>,
-    /// Wall clock of the latest, likewise.
-    pub(super) latest_ms: Option<i64>,
+    pub(crate) earliest_ms: Option<i64>,
+    /// Wall clock of the latest turn that it covers, in milliseconds since 1970, if any is known.
+    pub(crate) latest_ms: Option<i64>,
 }
 
 impl<'a> From<&'a Summary> for Root<'a> {
@@ -66,25 +66,25 @@ impl<'a> From<&'a Summary> for Root<'a> {
     }
 }
 
-/// What is shown, as it stands in the system message.
+/// The records that are shown, as they stand in the system message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tracked {
+pub(crate) struct Tracked {
     /// Empty when there is nothing to be shown.
-    pub(super) text: String,
-    /// Its tokens.
-    pub(super) tokens: u32,
-    /// Numbers of the facts in it, those that are only named left out.
-    pub(super) facts: Vec<u64>,
-    /// Numbers of the summaries in it, likewise.
-    pub(super) summaries: Vec<u64>,
+    pub(crate) text: String,
+    /// Tokens of the text.
+    pub(crate) tokens: u32,
+    /// Numbers of the facts that it shows whole.
+    pub(crate) facts: Vec<u64>,
+    /// Numbers of the summaries that it shows whole.
+    pub(crate) summaries: Vec<u64>,
     /// Pinned facts that are not shown whole.
-    pub(super) pins_left_out: u64,
+    pub(crate) pins_left_out: u64,
     /// Summaries that are not shown whole.
-    pub(super) summaries_left_out: u64,
+    pub(crate) summaries_left_out: u64,
 }
 
 /// Shows as much of `sources` as there is room for.
-pub(super) fn show<E: PromptEncoder>(
+pub(crate) fn show<E: PromptEncoder>(
     encoder: &mut E,
     budget: &Budget,
     sources: &Sources<'_>,
@@ -121,9 +121,9 @@ pub(super) fn show<E: PromptEncoder>(
 }
 
 /// A record that may be shown whole, by name alone, or not at all.
-struct Entry {
+struct TrackedRecord {
     id: u64,
-    /// Where it stands among those that are shown.
+    /// Sorts it among those that are shown.
     place: (i64, u64),
     whole: String,
     whole_tokens: u32,
@@ -139,10 +139,10 @@ enum Shown {
     Whole,
 }
 
-fn of_fact(fact: &Fact) -> Entry {
+fn of_fact(fact: &Fact) -> TrackedRecord {
     let id = fact.id.0;
     let head = fact_head(fact);
-    Entry {
+    TrackedRecord {
         id,
         place: (fact.valid_at, id),
         whole: fact_line(fact) + "\n",
@@ -152,12 +152,12 @@ fn of_fact(fact: &Fact) -> Entry {
     }
 }
 
-/// A fact on one marked line, without its end.
-pub(super) fn fact_line(fact: &Fact) -> String {
+/// Returns a fact on one marked line, without the line's end.
+pub(crate) fn fact_line(fact: &Fact) -> String {
     format!("{MARK}{} {}", fact_head(fact), quote::one_line(&fact.text))
 }
 
-/// Number, source and day of a fact.
+/// Returns number, source and day of a fact in brackets.
 fn fact_head(fact: &Fact) -> String {
     let source = if fact.inferred { "inferred".into() } else { quote::plain(fact.source.as_str()) };
     let known = fact.clock != Confidence::Wrong;
@@ -165,13 +165,13 @@ fn fact_head(fact: &Fact) -> String {
     format!("[f{}, {source}, {day}]", fact.id.0)
 }
 
-fn of_root(root: &Root<'_>) -> Entry {
+fn of_root(root: &Root<'_>) -> TrackedRecord {
     let Root { id, from, to, .. } = *root;
     let days = quote::days(root.earliest_ms, root.latest_ms);
     let turns = if from == to { format!("turn {from}") } else { format!("turns {from}-{to}") };
     let head = format!("s{id}, {turns}, {days}");
     let lines: String = quote::marked(root.text).collect();
-    Entry {
+    TrackedRecord {
         id,
         place: (i64::try_from(from).unwrap_or(i64::MAX), id),
         whole: format!("[{head}]\n{lines}"),
@@ -181,11 +181,11 @@ fn of_root(root: &Root<'_>) -> Entry {
     }
 }
 
-/// Tokens that a section takes when all its entries are whole.
+/// Returns the tokens of a section all of whose entries are whole.
 fn need<E>(
     count: &mut impl FnMut(&str) -> Result<u32, E>,
     head: &str,
-    entries: &[Entry],
+    entries: &[TrackedRecord],
 ) -> Result<u32, E> {
     if entries.is_empty() {
         return Ok(0);
@@ -194,11 +194,12 @@ fn need<E>(
     Ok(entries.iter().fold(head, |sum, entry| sum.saturating_add(entry.whole_tokens)))
 }
 
-/// Decides what of a section is shown in `room` tokens, the first entries first; tokens used.
+/// Marks the entries of a section that are shown in `room` tokens, the first ones first; returns the
+/// tokens used.
 fn fill<E>(
     count: &mut impl FnMut(&str) -> Result<u32, E>,
     head: &str,
-    entries: &mut [Entry],
+    entries: &mut [TrackedRecord],
     room: u32,
 ) -> Result<u32, E> {
     if entries.is_empty() {
@@ -221,14 +222,15 @@ fn fill<E>(
     Ok(if used == head { 0 } else { used })
 }
 
-/// Takes the last entry that is shown out of the last section that shows one; whether there was one.
-fn drop_last(sections: &mut [(&str, Vec<Entry>)]) -> bool {
+/// Takes the last entry that is shown out of the last section that shows one; returns whether there
+/// was one.
+fn drop_last(sections: &mut [(&str, Vec<TrackedRecord>)]) -> bool {
     let mut entries = sections.iter_mut().rev().flat_map(|(_, entries)| entries.iter_mut().rev());
     let last = entries.find(|entry| entry.shown != Shown::No);
     last.map(|entry| entry.shown = Shown::No).is_some()
 }
 
-fn joined(sections: &[(&str, Vec<Entry>); 3]) -> Tracked {
+fn joined(sections: &[(&str, Vec<TrackedRecord>); 3]) -> Tracked {
     let mut tracked = Tracked::default();
     for (head, entries) in sections {
         let mut shown: Vec<_> = entries.iter().filter(|entry| entry.shown != Shown::No).collect();
@@ -237,7 +239,7 @@ fn joined(sections: &[(&str, Vec<Entry>); 3]) -> Tracked {
             tracked.text += if tracked.text.is_empty() { HEAD } else { "" };
             tracked.text += head;
         }
-        let whole = |entry: &Entry| entry.shown == Shown::Whole;
+        let whole = |entry: &TrackedRecord| entry.shown == Shown::Whole;
         tracked.text.extend(shown.iter().map(|entry| match entry.shown {
             Shown::Whole => entry.whole.as_str(),
             _ => entry.named.as_str(),

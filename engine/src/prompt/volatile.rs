@@ -1,4 +1,4 @@
-//! What only one turn needs: the block that stands before the user's words and in no later prompt.
+//! The volatile block: what only one turn needs, the block that stands before the user's words and in no later prompt.
 //!
 //! In this order: the time, what was pinned since the system message was made, what was worked out
 //! before the turn came, what is remembered from elsewhere. A part that doesn't fit into the share of
@@ -10,38 +10,37 @@ use garret_core::prompt::{Content, EncodeError, PromptEncoder};
 use garret_core::receipt::BlockName;
 use garret_core::time::{Confidence, WallTime};
 
-use super::remembered::Block;
-use super::slot::News;
+use super::memory::MemoryBlock;
+use super::prefix::News;
 use super::tracked;
-use crate::infer::carry::Thought;
 use crate::local_time;
 
-/// See the module.
+/// The block that stands before the user's words in the prompt of one turn.
 #[derive(Clone, Debug)]
-pub(super) struct Volatile {
-    /// Each ends where its last line does.
+pub(crate) struct Volatile {
+    /// The parts, each without an end of line after its last one.
     texts: Vec<(Part, String)>,
     /// Tokens for all parts but memory.
     ceiling: u32,
     memory_ceiling: u32,
-    memory: Block,
+    memory: MemoryBlock,
     memory_tokens: u32,
 }
 
 impl Volatile {
-    /// One without any part.
-    pub(super) const fn new(budget: &Budget) -> Self {
+    /// Creates a block without any part.
+    pub(crate) const fn new(budget: &Budget) -> Self {
         Self {
             texts: Vec::new(),
             ceiling: budget.volatile,
             memory_ceiling: budget.memory,
-            memory: Block::EMPTY,
+            memory: MemoryBlock::EMPTY,
             memory_tokens: 0,
         }
     }
 
     /// Adds the time.
-    pub(super) fn time<E: PromptEncoder>(
+    pub(crate) fn time<E: PromptEncoder>(
         &mut self,
         encoder: &mut E,
         now: WallTime,
@@ -49,9 +48,9 @@ impl Volatile {
         self.add(encoder, BlockName::Time, &time_line(now)).map(drop)
     }
 
-    /// Adds what was pinned, and what ceased to hold, as far as there is room; how many pinned facts
-    /// had none.
-    pub(super) fn news<E: PromptEncoder>(
+    /// Adds what was pinned, and what ceased to hold, as far as there is room; returns how many pinned
+    /// facts had none.
+    pub(crate) fn news<E: PromptEncoder>(
         &mut self,
         encoder: &mut E,
         news: &News,
@@ -65,23 +64,23 @@ impl Volatile {
         Ok(news.pinned.len() as u64)
     }
 
-    /// Adds what was inferred before the turn came, as far as there is room.
-    pub(super) fn carry<E: PromptEncoder>(
+    /// Adds the first of `texts` for which there is room as the part `name`.
+    pub(crate) fn first_that_fits<E: PromptEncoder>(
         &mut self,
         encoder: &mut E,
-        thought: Option<&Thought>,
+        name: BlockName,
+        texts: impl Iterator<Item = String>,
     ) -> Result<(), EncodeError<E::Error>> {
-        let Some(thought) = thought else { return Ok(()) };
-        for lines in (1..=thought.lines().len()).rev() {
-            if self.add(encoder, BlockName::Carry, &thought.block(lines))? {
+        for text in texts {
+            if self.add(encoder, name, &text)? {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Adds a part that ends with its last line; whether there was room for it.
-    pub(super) fn add<E: PromptEncoder>(
+    /// Adds a part, without an end of line after its last one; returns whether there was room for it.
+    fn add<E: PromptEncoder>(
         &mut self,
         encoder: &mut E,
         name: BlockName,
@@ -97,11 +96,11 @@ impl Volatile {
         Ok(tokens <= room)
     }
 
-    /// Sets what is remembered, in the place of what was.
-    pub(super) fn remember<E: PromptEncoder>(
+    /// Sets the part that is remembered, in the place of the one before.
+    pub(crate) fn remember<E: PromptEncoder>(
         &mut self,
         encoder: &mut E,
-        block: Block,
+        block: MemoryBlock,
     ) -> Result<(), EncodeError<E::Error>> {
         let tokens = encoder.count(&Content::from(block.text.as_str()), usize::MAX)?;
         self.memory_tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
@@ -109,26 +108,27 @@ impl Volatile {
         Ok(())
     }
 
-    /// Ids of the messages that are remembered.
-    pub(super) fn remembered(&self) -> &[String] {
+    /// Returns the ids of the messages that are remembered.
+    pub(crate) fn remembered(&self) -> &[String] {
         &self.memory.ids
     }
 
-    /// How much was found and has no room.
-    pub(super) const fn found_and_left_out(&self) -> u64 {
+    /// Returns how many messages were found and have no room.
+    pub(crate) const fn found_and_left_out(&self) -> u64 {
         self.memory.left_out
     }
 
-    /// The whole block, with an empty line at its end; empty when there is nothing in it.
-    pub(super) fn text(&self) -> String {
+    /// Returns the whole block, with an empty line at its end; empty when there is nothing in it.
+    pub(crate) fn text(&self) -> String {
         let texts = self.texts.iter().map(|(_, text)| text.as_str());
         let memory = Some(self.memory.text.trim_end()).filter(|text| !text.is_empty());
         let lines: Vec<_> = texts.chain(memory).collect();
         if lines.is_empty() { String::new() } else { lines.join("\n") + "\n\n" }
     }
 
-    /// Bytes of each of [`Volatile::parts`] in [`Volatile::text`], with what sets it off.
-    pub(super) fn bytes(&self) -> Vec<usize> {
+    /// Returns the bytes of each of [`Volatile::parts`] in [`Volatile::text`], with the end of line that
+    /// sets it off.
+    pub(crate) fn bytes(&self) -> Vec<usize> {
         let memory = self.memory.text.trim_end().len();
         let mut bytes: Vec<_> = self.texts.iter().map(|(_, text)| text.len() + 1).collect();
         bytes.push(if memory > 0 { memory + 1 } else { 0 });
@@ -138,15 +138,18 @@ impl Volatile {
         bytes
     }
 
-    /// What the block is made of; memory is a part even when nothing is remembered.
-    pub(super) fn parts(&self) -> Vec<Part> {
-        let (tokens, ceiling) = (self.memory_tokens, self.memory_ceiling);
-        let memory = Part { name: BlockName::Memory, tokens, ceiling };
+    /// Returns the parts of the block; memory is one even when nothing is remembered.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let memory = Part {
+            name: BlockName::Memory,
+            tokens: self.memory_tokens,
+            ceiling: self.memory_ceiling,
+        };
         self.texts.iter().map(|(part, _)| *part).chain([memory]).collect()
     }
 }
 
-/// The time where the user is, and whether it can be believed.
+/// Returns the line with the time where the user is, and whether it can be believed.
 fn time_line(now: WallTime) -> String {
     let at = local_time::format(now.unix_ms, "%A %-d %B %Y, %H:%M");
     let at = at.filter(|_| now.confidence != Confidence::Wrong);
@@ -157,7 +160,7 @@ fn time_line(now: WallTime) -> String {
     }
 }
 
-/// What ceased to hold, and the first `count` of what was pinned.
+/// Returns the lines of what ceased to hold and of the first `count` facts that were pinned.
 fn news_text(news: &News, count: usize) -> String {
     let mut lines = Vec::new();
     if !news.gone.is_empty() {

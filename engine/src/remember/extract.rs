@@ -14,36 +14,36 @@ use garret_storage::{
     WriteError,
 };
 
+use super::cues::{Known, Statement, alike, contradicted};
 use super::ground::is_grounded;
-use crate::perceive::{Known, Statement, alike, contradicted};
 
-/// A statement and where it was made.
+/// A statement, with the turn and the message in which it was made.
 #[derive(Clone, Copy, Debug)]
-pub struct Told<'a> {
+pub struct HeardStatement<'a> {
     /// The session.
     pub session: &'a SessionId,
     /// The turn.
     pub turn: TurnSeq,
     /// The user's message.
     pub message: &'a str,
-    /// When it was accepted.
+    /// Time at which the message was accepted.
     pub accepted: WallTime,
-    /// What it states.
+    /// The statement.
     pub statement: &'a Statement,
-    /// Whether the message shows that the user is unsure.
+    /// The message shows that the user is unsure.
     pub hedged: bool,
 }
 
-/// What became of a statement.
+/// The outcome of keeping a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
-    /// It is a new fact.
+pub enum KeepOutcome {
+    /// The statement is this new fact.
     New(FactId),
-    /// This fact says it already.
+    /// This fact, said before, says the same.
     Known(FactId),
-    /// This fact was kept from the same turn, which was read in part.
+    /// This fact was kept from the same turn before, which was read in part.
     Already(FactId),
-    /// So many facts are no more.
+    /// The statement ended so many facts.
     Ended(usize),
 }
 
@@ -51,26 +51,31 @@ pub enum Kept {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeepError {
-    /// What is known can't be read.
+    /// The store can't be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It can't be written.
+    /// The fact can't be written.
     #[error(transparent)]
     Write(#[from] WriteError),
 }
 
-impl Told<'_> {
-    /// The words that say it.
+impl HeardStatement<'_> {
+    /// Returns the words of the message that make the statement.
     pub fn quote(&self) -> &str {
         self.message.get(self.statement.quote_at.clone()).unwrap_or_default()
     }
 
     /// Keeps the statement with this value, which `sure` says is copied right, unless something was
-    /// forgotten since the message was read.
+    /// erased since the message was read.
     ///
     /// # Errors
     /// [`KeepError`].
-    pub fn keep(&self, since: Since<'_>, object: &str, sure: bool) -> Result<Kept, KeepError> {
+    pub fn keep(
+        &self,
+        since: Since<'_>,
+        object: &str,
+        sure: bool,
+    ) -> Result<KeepOutcome, KeepError> {
         let (statement, store) = (self.statement, since.store());
         let known = latest(store, &statement.subject)?;
         let same = |fact: &&Fact| {
@@ -79,7 +84,7 @@ impl Told<'_> {
         };
         let ended = self.end(store, &known, object)?;
         if statement.ended {
-            return Ok(Kept::Ended(ended));
+            return Ok(KeepOutcome::Ended(ended));
         }
         // A value with more words says more: it is kept.
         let words = |text: &str| text.split_whitespace().count();
@@ -93,19 +98,19 @@ impl Told<'_> {
         let added = since.add_fact(&self.fact(object, sure), self.accepted)?;
         match store.fact(added.id)?.filter(|_| added.outcome == Outcome::Restated) {
             Some(fact) => self.known(store, &fact),
-            None => Ok(Kept::New(added.id)),
+            None => Ok(KeepOutcome::New(added.id)),
         }
     }
 
-    /// Whether a fact that says it was said before or in this very turn, which was read in part.
-    fn known(&self, store: &Store, fact: &Fact) -> Result<Kept, KeepError> {
+    /// Tells a fact that was said before from one of this very turn, which was read in part.
+    fn known(&self, store: &Store, fact: &Fact) -> Result<KeepOutcome, KeepError> {
         let session = fact.session.map(|number| store.session_of_number(number)).transpose()?;
         let here = session.flatten().as_ref() == Some(self.session);
         let same = here && fact.turn == Some(self.turn);
-        Ok(if same { Kept::Already(fact.id) } else { Kept::Known(fact.id) })
+        Ok(if same { KeepOutcome::Already(fact.id) } else { KeepOutcome::Known(fact.id) })
     }
 
-    /// Ends what the statement denies; how many facts.
+    /// Ends the facts that the statement denies; returns how many.
     fn end(&self, store: &Store, known: &[Fact], object: &str) -> Result<usize, KeepError> {
         let statement = Statement { object: object.to_owned(), ..self.statement.clone() };
         let mut ended = 0;
@@ -140,7 +145,7 @@ impl Told<'_> {
     }
 }
 
-/// How sure a fact is: at most 0.5 unless its value is in the words that it rests on.
+/// Returns the confidence of a fact, 0 to 1: at most 0.5 unless its value is in the words that it rests on.
 pub fn confidence(grounded: bool, sure: bool, hedged: bool) -> f32 {
     let most = if sure { 0.95 } else { 0.7 };
     let most = if hedged { most - 0.25 } else { most };
@@ -155,7 +160,7 @@ fn is_grounded_part(object: &str, quote: &str) -> bool {
     quote.contains(object) || is_grounded(object, &[quote])
 }
 
-/// What is known of a subject and holds.
+/// Reads the facts about a subject that hold.
 ///
 /// # Errors
 /// [`ReadError`].
@@ -169,8 +174,8 @@ pub fn latest(store: &Store, subject: &str) -> Result<Vec<Fact>, ReadError> {
     Ok(store.facts(&filter)?.facts)
 }
 
-/// What the model is asked to copy a value out.
-pub fn copy_instruction(told: &Told<'_>) -> String {
+/// Returns the instruction by which a model copies a value out of a message.
+pub fn copy_instruction(told: &HeardStatement<'_>) -> String {
     let relation = told.statement.relation.replace('_', " ");
     format!(
         "I said: {}\nWhich of these words are the value of \"{relation}\"? Copy only them, in the form \
@@ -179,7 +184,7 @@ pub fn copy_instruction(told: &Told<'_>) -> String {
     )
 }
 
-/// A grammar that allows, after `value: `, any run of words of `text` that begins with one of its
+/// Returns a grammar that allows, after `value: `, any run of words of `text` that begins with one of its
 /// first [`MOST_STARTS`], and nothing else.
 pub fn copy_grammar(text: &str) -> String {
     let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
@@ -201,7 +206,7 @@ pub fn copy_grammar(text: &str) -> String {
     grammar
 }
 
-/// The value in an answer, if it is a part of `text`.
+/// Returns the value in an answer, if it is a part of `text`.
 pub fn copied<'t>(answer: &str, text: &'t str) -> Option<&'t str> {
     let value = answer.strip_prefix(VALUE)?.trim();
     let value = value.trim_end_matches(['.', ',', ';', '!']);

@@ -1,11 +1,11 @@
-//! How present facts are, by what the store knows of their use.
+//! Fading: how present facts are, by their age and use.
 
 use garret_core::decay::{Age, Stage};
 use garret_storage::search::Hit;
 use garret_storage::{Fact, FactId, Pin, ReadError, Store};
 
-/// How present a fact is at `now_ms`, in milliseconds since 1970; fresh by a clock that can't be
-/// trusted.
+/// Returns how present a fact is at `now_ms`, in milliseconds since 1970; fresh where that is `None`,
+/// since the clock can't be trusted.
 ///
 /// # Errors
 /// [`ReadError`].
@@ -21,14 +21,14 @@ pub fn stage(store: &Store, fact: &Fact, now_ms: Option<i64>) -> Result<Stage, R
     Ok(Age { turns, uses: usage.count, pinned, ..Age::since(last_ms, now_ms) }.stage())
 }
 
-/// Turns of its session since a fact was said.
+/// Returns the turns of its session since a fact was said.
 fn turns_since(store: &Store, fact: &Fact) -> Result<Option<u64>, ReadError> {
     let (Some(session), Some(turn)) = (fact.session, fact.turn) else { return Ok(None) };
     let Some(session) = store.session_of_number(session)? else { return Ok(None) };
     Ok(store.session(&session)?.map(|info| info.turns.saturating_sub(turn)))
 }
 
-/// Leaves the facts out of `hits` that are forgotten, and names those inferred that are.
+/// Leaves dormant facts out of `hits`, and calls those inferred that are.
 ///
 /// # Errors
 /// [`ReadError`].

@@ -12,10 +12,10 @@ pub const PERSONA: &str = "persona";
 /// Most words of the record.
 pub const MOST_WORDS: usize = 200;
 
-/// Writes the record anew if what is known of the user changed; the new one.
+/// Writes the record anew if the facts about the user changed; returns the new one.
 ///
 /// # Errors
-/// [`KeepError`], also where something is forgotten meanwhile.
+/// [`KeepError`], also where something is erased meanwhile.
 pub fn refresh(store: &Store, at: WallTime) -> Result<Option<FactId>, KeepError> {
     let since = store.since(store.ticket());
     let facts = latest(store, USER)?;

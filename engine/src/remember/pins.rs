@@ -1,27 +1,28 @@
-//! Which facts are always shown without the user having said so, and which give way.
+//! Pins that nobody asked for: facts that are always shown, and those that give way when they are too
+//! many.
 
 use std::cmp::Ordering;
 
 use garret_core::time::WallTime;
 use garret_storage::{Fact, FactId, Pin, Store, Usage};
 
-use super::extract::{KeepError, Kept};
-use crate::perceive::is_trait;
+use super::cues::is_trait;
+use super::extract::{KeepError, KeepOutcome};
 
 /// Most pinned facts, the user's included, before those that nobody asked for give way.
 pub const MAX_PINNED: usize = 18;
 
-/// Pins what is worth it of what was just kept: what nothing may be answered without, and what the
-/// user said again. A fact that isn't grounded or sure is never pinned.
+/// Pins the facts just kept that are worth it: those that nothing may be answered without, and those
+/// that the user said again. A fact that isn't grounded or sure is never pinned.
 ///
 /// # Errors
 /// [`KeepError`].
-pub fn pin(store: &Store, kept: &[Kept]) -> Result<(), KeepError> {
+pub fn pin(store: &Store, kept: &[KeepOutcome]) -> Result<(), KeepError> {
     for kept in kept {
         let (id, again) = match kept {
-            Kept::New(id) | Kept::Already(id) => (*id, false),
-            Kept::Known(id) => (*id, true),
-            Kept::Ended(_) => continue,
+            KeepOutcome::New(id) | KeepOutcome::Already(id) => (*id, false),
+            KeepOutcome::Known(id) => (*id, true),
+            KeepOutcome::Ended(_) => continue,
         };
         let Some(fact) = store.fact(id)? else { continue };
         let is_trait = fact.predicate == "about" && fact.object.as_deref().is_some_and(is_trait);
@@ -34,8 +35,8 @@ pub fn pin(store: &Store, kept: &[Kept]) -> Result<(), KeepError> {
     Ok(())
 }
 
-/// Takes automatic pins away until at most `most` facts are pinned; how many. What the user pinned
-/// stays.
+/// Takes automatic pins away until at most `most` facts are pinned; returns how many. Pins of the user
+/// stay.
 ///
 /// # Errors
 /// [`KeepError`].
@@ -56,7 +57,7 @@ pub fn cap(store: &Store, now: WallTime, most: usize) -> Result<usize, KeepError
     Ok(given.len())
 }
 
-/// The first to give way: the least sure, then the longest unused, then the oldest.
+/// Returns the first to give way: the least sure, then the longest unused, then the oldest.
 fn least(mut facts: Vec<(&Fact, Usage)>, count: usize) -> Vec<FactId> {
     facts.sort_by(|(a, used_a), (b, used_b)| {
         let by_confidence = a.confidence.partial_cmp(&b.confidence).unwrap_or(Ordering::Equal);
@@ -68,7 +69,7 @@ fn least(mut facts: Vec<(&Fact, Usage)>, count: usize) -> Vec<FactId> {
     facts.into_iter().take(count).map(|(fact, _)| fact.id).collect()
 }
 
-/// What nothing may be answered without, beside what somebody is.
+/// Relations that nothing may be answered without, beside traits of the user.
 const VITAL: [&str; 3] = ["name", "allergic_to", "lives_in"];
 /// Confidence from which on a fact is pinned.
 const SURE: f32 = 0.9;

@@ -1,39 +1,39 @@
-//! What of a companion's answer is a summary.
+//! Acceptance: the part of a companion's answer that is a summary.
 
 use std::collections::HashSet;
 
 use garret_core::model::Finish;
 
 use super::extract::is_directive;
-use super::source::Job;
+use super::job::Job;
 use crate::companion::Answer;
 
 /// Why an answer is no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Rejected {
-    /// It was cut off.
+pub(crate) enum Rejection {
+    /// The answer was cut off.
     #[error("it didn't come to an end")]
     CutOff,
-    /// Nothing is left of it without thoughts, echoes and figures that nobody named.
+    /// Nothing is left of the answer without thoughts, echoes and figures that nobody named.
     #[error("it says nothing")]
     Empty,
-    /// It is as long as what it sums up, or much longer than it was to be.
+    /// The answer is as long as what it sums up, or much longer than it was to be.
     #[error("it is too long")]
     TooLong,
 }
 
-/// The summary of `job` in `answer`, one thing a line, and its tokens by `count`. It says nothing of
-/// `told`, which the model was told, has no figure that isn't in what it sums up, and at most `most`
-/// tokens.
+/// Takes the summary of `job` out of `answer`, one thing a line, with its tokens by `count`. It says
+/// nothing of `told`, which the model was told, has no figure that isn't in what it sums up, and at
+/// most `most` tokens.
 pub(crate) fn accept<E>(
     answer: &Answer,
     job: &Job,
     told: &str,
     most: u32,
     count: &mut impl FnMut(&str) -> Result<u32, E>,
-) -> Result<Result<(String, u32), Rejected>, E> {
+) -> Result<Result<(String, u32), Rejection>, E> {
     if answer.finish != Finish::Stop {
-        return Ok(Err(Rejected::CutOff));
+        return Ok(Err(Rejection::CutOff));
     }
     let spoken = spoken(&answer.text);
     let all = || job.lines.iter().map(|line| line.text.as_str());
@@ -54,11 +54,11 @@ pub(crate) fn accept<E>(
     });
     let lines: Vec<_> = lines.filter(|line| seen.insert(*line)).collect();
     if lines.is_empty() {
-        return Ok(Err(Rejected::Empty));
+        return Ok(Err(Rejection::Empty));
     }
     let text = lines.join("\n");
     let tokens = count(&text)?;
-    Ok(if tokens > most { Err(Rejected::TooLong) } else { Ok((text, tokens)) })
+    Ok(if tokens > most { Err(Rejection::TooLong) } else { Ok((text, tokens)) })
 }
 
 /// A line shorter than this may be part of what the model was told by chance.
@@ -66,7 +66,7 @@ const SHORT_BYTES: usize = 12;
 /// Begin the lines of a list.
 const BULLETS: [char; 4] = ['-', '*', '\u{2022}', ' '];
 
-/// `text` without what a model thought before it spoke. One that never stops thinking says nothing.
+/// Returns `text` without what a model thought before it spoke. One that never stops thinking says nothing.
 fn spoken(text: &str) -> String {
     let mut spoken = text.to_owned();
     for (open, close) in THOUGHTS {
@@ -84,12 +84,12 @@ fn spoken(text: &str) -> String {
     spoken
 }
 
-/// Where `word` is in `text`, without regard to ASCII case.
+/// Returns where `word` is in `text`, without regard to ASCII case.
 fn find(text: &str, word: &str) -> Option<usize> {
     text.to_ascii_lowercase().find(word)
 }
 
-/// What models put around their thoughts, in lower case.
+/// Marks that models put around their thoughts, in lower case.
 const THOUGHTS: [(&str, &str); 7] = [
     ("<think>", "</think>"),
     ("<thinking>", "</thinking>"),
@@ -100,12 +100,12 @@ const THOUGHTS: [(&str, &str); 7] = [
     ("[reasoning]", "[/reasoning]"),
 ];
 
-/// The runs of digits in `text`.
+/// Returns the runs of digits in `text`.
 fn figures(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_numeric()).filter(|figure| !figure.is_empty())
 }
 
-/// Whether enough of a line's words were said, some of them by others than the model: what it makes up
+/// Returns whether enough of a line's words were said, some of them by others than the model: what it makes up
 /// has other words. One with few words, or in a script that this can't take apart, may be about
 /// anything.
 fn is_about(line: &str, said: &HashSet<String>, by_others: &HashSet<String>) -> bool {
@@ -115,7 +115,7 @@ fn is_about(line: &str, said: &HashSet<String>, by_others: &HashSet<String>) -> 
     stems.len() < FEW_WORDS || (known * 3 >= stems.len() && others)
 }
 
-/// The beginnings of the longer words in `text`, in lower case.
+/// Returns the beginnings of the longer words in `text`, in lower case.
 fn stems(text: &str) -> impl Iterator<Item = String> + use<'_> {
     let words = text.split(|c: char| !c.is_alphabetic() || c > LAST_LETTER);
     let words = words.filter(|word| word.chars().nth(SHORT_WORD).is_some());
@@ -128,10 +128,10 @@ const FEW_WORDS: usize = 3;
 const SHORT_WORD: usize = 3;
 /// Letters that words of one stem have in common.
 const STEM: usize = 5;
-/// What follows is hardly a script with spaces between words.
+/// The last letter before the scripts that hardly put spaces between words.
 const LAST_LETTER: char = '\u{2dff}';
 
-/// Whether a figure may have been a word.
+/// Returns whether a figure may have been a word.
 fn is_small(figure: &str) -> bool {
     figure.parse::<u32>().is_ok_and(|number| number <= 12)
 }
@@ -142,8 +142,8 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::source::Line;
     use super::*;
+    use crate::companion::transcript::Line;
 
     fn job() -> Job {
         let line = |speaker: &str, text: &str| Line {
@@ -163,7 +163,7 @@ mod tests {
 
     const TOLD: &str = "Sum up the conversation above (turns 12 to 30).";
 
-    fn taken(text: &str, finish: Finish) -> Result<String, Rejected> {
+    fn taken(text: &str, finish: Finish) -> Result<String, Rejection> {
         let text = text.to_owned();
         let answer = Answer { text, finish, reused: 0, prefilled: 0, generated: 0 };
         let mut count = |text: &str| Ok::<_, Infallible>(text.len() as u32);
@@ -190,14 +190,14 @@ mod tests {
             assert_eq!(taken(text, Finish::Stop), Ok("Seven hives.".into()), "{text}");
         }
         for text in ["<think>Seven hives. I should", "", " \n - \n...", "<think></think>"] {
-            assert_eq!(taken(text, Finish::Stop), Err(Rejected::Empty), "{text}");
+            assert_eq!(taken(text, Finish::Stop), Err(Rejection::Empty), "{text}");
         }
     }
 
     #[test]
     fn an_answer_that_was_cut_off_is_no_summary() {
-        assert_eq!(taken("- Seven hives.\n", Finish::Length), Err(Rejected::CutOff));
-        assert_eq!(taken("- Seven hives.\n", Finish::Cancelled), Err(Rejected::CutOff));
+        assert_eq!(taken("- Seven hives.\n", Finish::Length), Err(Rejection::CutOff));
+        assert_eq!(taken("- Seven hives.\n", Finish::Cancelled), Err(Rejection::CutOff));
     }
 
     #[test]
@@ -216,7 +216,10 @@ mod tests {
 
     #[test]
     fn one_that_is_too_long_is_refused_whole() {
-        assert_eq!(taken(&"Ada has seven hives. ".repeat(4), Finish::Stop), Err(Rejected::TooLong));
+        assert_eq!(
+            taken(&"Ada has seven hives. ".repeat(4), Finish::Stop),
+            Err(Rejection::TooLong)
+        );
     }
 
     proptest! {

@@ -2,7 +2,8 @@
 
 use garret_storage::text::fold;
 
-use super::source::{Job, Line};
+use super::job::Job;
+use crate::companion::transcript::Line;
 
 /// A summary of `job` of at most `most` tokens by `count`, and its tokens: sentences with names and
 /// figures first, those of users before those of models; none that looks like an order. `None` when

@@ -1,15 +1,15 @@
-//! What a companion is told to do.
+//! The request for a summary: its form, and the instruction.
 
-use super::source::Job;
+use super::job::Job;
 use crate::companion::form::{Form, Size, Text};
 use crate::{form, local_time, row};
 
-/// How much is asked for.
+/// The attempt at a summary, which decides how much is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A summary.
+    /// The first: a summary.
     Normal,
-    /// A shorter one, since the first was none or too long.
+    /// The second: a shorter summary, since the first was none or too long.
     Shorter,
 }
 
@@ -19,7 +19,7 @@ row! {
 }
 
 row! {
-    /// The same in fewer words.
+    /// A thing that was said, in fewer words.
     struct ShortPoint = "- " { text: Text<120> }
 }
 
@@ -41,7 +41,7 @@ form! {
 const FEW: u32 = 120;
 
 impl Step {
-    /// The grammar of the answer, and the most tokens that it may take.
+    /// Returns the grammar of the answer, and the most tokens that it may take.
     pub(crate) fn grammar(self, target: u32) -> (String, u32) {
         if self.is_short(target) {
             (FewPoints::grammar(Size::Core), 160)
@@ -55,15 +55,15 @@ impl Step {
     }
 }
 
-/// What is asked about `job`; `shown` says where its words stand.
-pub(crate) fn instruction(job: &Job, step: Step, target: u32, shown: &Shown<'_>) -> String {
+/// Returns the instruction to sum `job` up; `shown` says where its words stand.
+pub(crate) fn instruction(job: &Job, step: Step, target: u32, shown: &SourcePlace<'_>) -> String {
     let what = match shown {
-        Shown::Above => "the conversation above".to_owned(),
-        Shown::AboveFrom(words) => {
+        SourcePlace::Above => "the conversation above".to_owned(),
+        SourcePlace::AboveFrom(words) => {
             format!("the part of the conversation above that begins with \"{words}\"")
         }
-        Shown::Below if job.depth == 0 => "the part of a conversation below".to_owned(),
-        Shown::Below => "the notes below".to_owned(),
+        SourcePlace::Below if job.depth == 0 => "the part of a conversation below".to_owned(),
+        SourcePlace::Below => "the notes below".to_owned(),
     };
     let turns = match (job.from, job.to) {
         (from, to) if from == to => format!("turn {from}"),
@@ -95,13 +95,13 @@ pub(crate) fn instruction(job: &Job, step: Step, target: u32, shown: &Shown<'_>)
     )
 }
 
-/// Where the words are that are to be summed up.
+/// The place of the words that are to be summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shown<'a> {
-    /// They are all that stands before the instruction.
+pub(crate) enum SourcePlace<'a> {
+    /// All that stands before the instruction.
     Above,
-    /// They stand before it, from these words on.
+    /// Before the instruction, from these words on.
     AboveFrom(&'a str),
-    /// They follow it.
+    /// Behind the instruction.
     Below,
 }

@@ -1,4 +1,4 @@
-//! What the model saw in a turn beside what was said: stored with the reply, shown by an
+//! Traces: what the model saw in a turn beside what was said, stored with the reply and shown by an
 //! [export](crate::export).
 //!
 //! The whole prompt of a turn is its system message, the turns from [`Trace::history_from`] on as they
@@ -9,52 +9,54 @@
 //! What stays from turn to turn, which is the system message and what the template writes, is kept in
 //! one trace, to which the others refer ([`System::AsIn`], [`Trace::relative_to`]).
 //!
-//! Limits: after a forget nothing is known any more of the turns before it, since a trace may quote
-//! what was forgotten. Traces of version 1 have no shape.
+//! Limits: an erasure takes the traces of all turns before it, since a trace may quote what was erased. Traces of version 1 have no shape.
 
 mod frames;
+pub(crate) mod record;
 
 use garret_core::id::{SessionId, TurnSeq};
 use garret_storage::{ReadError, Store};
 use serde::{Deserialize, Serialize};
 
+use crate::state;
+
 pub(crate) use frames::find;
 pub use frames::{Frames, Piece, Run, Shows, Stretch};
 
-/// See the module.
+/// The record of what the model saw in a turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
     /// The system message.
     pub system: System,
     /// Oldest earlier turn in the prompt.
     pub history_from: Option<TurnSeq>,
-    /// What stood before the user's words, for this turn alone.
+    /// The block before the user's words, for this turn alone.
     pub volatile: String,
-    /// What was looked up in the middle of the reply.
+    /// The lookups in the middle of the reply.
     pub rounds: Vec<Exchange>,
-    /// How it was put together; `None` where that wasn't kept.
+    /// The way its texts were put together; `None` where that wasn't kept.
     pub shape: Option<Shape>,
 }
 
-/// The system message of a turn. It seldom changes, so it is stored once.
+/// The system message of a turn, stored once since it seldom changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum System {
-    /// This text; empty for none.
+    /// The text; empty for none.
     Text(String),
-    /// The same as in this turn.
+    /// The text in the trace of this turn.
     AsIn(TurnSeq),
 }
 
-/// Something that was looked up in the middle of a reply.
+/// A lookup in the middle of a reply.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// What the model wrote before, tag and all.
+    /// The words that the model wrote before, tag and all.
     pub said: String,
     /// The message with the result.
     pub result: String,
 }
 
-/// How the texts of a prompt were put together, and what became of it.
+/// The way in which the texts of a prompt were put together, and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shape {
     /// Bytes of the system message that are instructions; the rest is tracked of the conversation.
@@ -63,35 +65,35 @@ pub struct Shape {
     pub volatile: Vec<usize>,
     /// Messages that were shown shortened.
     pub cuts: Vec<Cut>,
-    /// What the template wrote around the texts.
+    /// The bytes that the template wrote around the texts.
     pub frames: Frames,
-    /// What the template wrote around each result of [`Trace::rounds`].
+    /// The bytes that the template wrote around each result of [`Trace::rounds`].
     pub rounds: Vec<Around>,
-    /// What the model wrote after the last result, where that isn't what was shown of it.
+    /// The words that the model wrote after the last result, where more or less of them was shown.
     pub wrote: Option<String>,
-    /// What it wrote before that, if nothing of it could be shown and it was asked again.
+    /// The words it wrote before that, if none could be shown and it was asked again.
     pub given_up: Option<String>,
-    /// From the message to the first token of the reply, in microseconds; `None` when none came.
+    /// Microseconds from the message to the first token of the reply; `None` when none came.
     pub first_us: Option<u64>,
-    /// From the message to the end of the reply, in microseconds.
+    /// Microseconds from the message to the end of the reply.
     pub total_us: u64,
-    /// The days in it.
+    /// The days that history shows.
     pub days: Vec<Dated>,
 }
 
 /// A line with a day before a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dated {
-    /// The turn whose message it is.
+    /// The turn before whose message the line stands.
     pub turn: TurnSeq,
-    /// The line, with its end. It isn't told from the turn's time: the user may have moved since.
+    /// The line, with its end. It is kept, since the turn's time wouldn't tell it once the user moved.
     pub day: String,
 }
 
 /// A message that was shown as head and tail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
-    /// The turn whose message it is.
+    /// The turn of the message.
     pub turn: TurnSeq,
     /// Bytes from the front.
     pub head: usize,
@@ -99,17 +101,17 @@ pub struct Cut {
     pub tail: usize,
 }
 
-/// What stands around a text.
+/// The bytes around a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Around {
-    /// Before it.
+    /// Bytes before the text.
     pub before: Vec<u8>,
-    /// After it.
+    /// Bytes after the text.
     pub after: Vec<u8>,
 }
 
 impl Around {
-    /// What stands around `text` in `whole`; all of it before, if the text isn't there.
+    /// Splits `whole` at `text`; all of it is before, if the text isn't there.
     pub fn of(text: &str, whole: &[u8]) -> Self {
         let text = text.as_bytes();
         let at = frames::find(whole, text);
@@ -120,26 +122,17 @@ impl Around {
 }
 
 impl Trace {
-    /// The record.
-    ///
-    /// # Errors
-    /// None that these fields can cause; the encoder's type allows for some.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, postcard::Error> {
-        postcard::to_extend(self, vec![VERSION])
+    /// Returns the bytes of the record.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        state::encode(self)
     }
 
-    /// Reads a record; `None` when it is of a version that isn't known, or damaged.
+    /// Reads a record; `None` when its version isn't known or it is damaged.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (version, body) = bytes.split_first()?;
-        match *version {
-            VERSION => postcard::from_bytes(body).ok(),
-            2 => postcard::from_bytes(&[body, NO_DAYS].concat()).ok(),
-            1 => postcard::from_bytes(&[body, NO_SHAPE].concat()).ok(),
-            _ => None,
-        }
+        state::decode(bytes)
     }
 
-    /// The trace of a turn, whole; `None` where there is none.
+    /// Reads the trace of a turn, with what it refers to in another one; `None` where there is none.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -161,7 +154,7 @@ impl Trace {
         Ok(Some(trace))
     }
 
-    /// Leaves out what the template wrote in `other` as well, which is whole: the one with the system
+    /// Leaves out the pieces that `other` has as well, which are those of the trace with the system
     /// message.
     pub fn relative_to(&mut self, other: &[Piece]) {
         if let Some(shape) = &mut self.shape {
@@ -169,19 +162,19 @@ impl Trace {
         }
     }
 
-    /// Puts it in again.
+    /// Puts in again what [`Trace::relative_to`] left out, from the trace with the system message.
     pub fn complete(&mut self, other: &Self) {
         if let Some(shape) = &mut self.shape {
             shape.frames.complete(other.pieces());
         }
     }
 
-    /// What the template wrote before each text, all different ones.
+    /// Returns the different pieces that the template wrote before texts.
     pub fn pieces(&self) -> &[Piece] {
         self.shape.as_ref().map_or(&[], |shape| &shape.frames.pieces)
     }
 
-    /// The text of the system message; `None` where it is that of a turn without a trace.
+    /// Returns the text of the system message; `None` where another turn had it that has no trace.
     ///
     /// # Errors
     /// When the store can't be read.
@@ -200,14 +193,12 @@ impl Trace {
     }
 }
 
-/// Version of the record.
-const VERSION: u8 = 3;
-
-/// No days, as a shape of version 2 ends; behind a trace without a shape it means nothing.
-const NO_DAYS: &[u8] = &[0];
-
-/// No shape, as version 1 ends.
-const NO_SHAPE: &[u8] = &[0];
+/// A shape of version 2 has no days at its end, and version 1 has no shape. Behind a version 2 without
+/// a shape the byte means nothing.
+impl state::Record for Trace {
+    const VERSION: u8 = 3;
+    const OLDER: &'static [(u8, &'static [u8])] = &[(2, &[0]), (1, &[0])];
+}
 
 #[cfg(test)]
 mod tests {
@@ -239,7 +230,7 @@ mod tests {
             days: vec![Dated { turn: 4, day: "[Friday 1 May 2026]\n".into() }],
         };
         let trace = Trace { shape: Some(shape), ..trace() };
-        let bytes = trace.to_bytes().unwrap();
+        let bytes = trace.to_bytes();
         assert_eq!(Trace::from_bytes(&bytes), Some(trace));
         for end in 0..bytes.len() {
             assert_eq!(Trace::from_bytes(&bytes[..end]), None, "cut at {end}");
@@ -248,16 +239,16 @@ mod tests {
 
     #[test]
     fn traces_of_the_versions_before_have_no_shape_or_no_days() {
-        let bytes = trace().to_bytes().unwrap();
-        let first = [&[1], &bytes[1..bytes.len() - NO_SHAPE.len()]].concat();
+        let bytes = trace().to_bytes();
+        let first = [&[1], &bytes[1..bytes.len() - 1]].concat();
         assert_eq!(Trace::from_bytes(&first), Some(trace()));
         let second = [&[2], &bytes[1..]].concat();
         assert_eq!(Trace::from_bytes(&second), Some(trace()));
         let shaped = Trace { shape: Some(Shape { total_us: 9, ..Shape::default() }), ..trace() };
-        let whole = shaped.to_bytes().unwrap();
-        let second = [&[2], &whole[1..whole.len() - NO_DAYS.len()]].concat();
+        let whole = shaped.to_bytes();
+        let second = [&[2], &whole[1..whole.len() - 1]].concat();
         assert_eq!(Trace::from_bytes(&second), Some(shaped));
-        assert_eq!(Trace::from_bytes(&[&[VERSION + 1], &bytes[1..]].concat()), None);
+        assert_eq!(Trace::from_bytes(&[&[4], &bytes[1..]].concat()), None);
     }
 
     #[test]

@@ -416,5 +416,4 @@ impl<'a> Lines<'a> {
 }
 
 #[cfg(test)]
-#[path = "form_tests.rs"]
 mod tests;

@@ -17,56 +17,60 @@ use garret_core::id::SessionId;
 use garret_core::prompt::{Content, EncodeError, PromptEncoder};
 use garret_storage::search::Hit;
 
-use super::quote::{day, marked, plain};
+use crate::prompt::quote::{day, marked, plain};
 
-/// A block to stand before the user's words.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Block {
+/// The block of memory as it stands before the user's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MemoryBlock {
     /// Empty when nothing is remembered.
-    pub(super) text: String,
-    /// The messages in it, in its order.
-    pub(super) ids: Vec<String>,
+    pub(crate) text: String,
+    /// Ids of the messages in it, in its order.
+    pub(crate) ids: Vec<String>,
     /// Messages that were found and had no room.
-    pub(super) left_out: u64,
+    pub(crate) left_out: u64,
 }
 
-impl Block {
-    /// Nothing.
-    pub(super) const EMPTY: Self = Self { text: String::new(), ids: Vec::new(), left_out: 0 };
+impl MemoryBlock {
+    /// The block in which nothing is remembered.
+    pub(crate) const EMPTY: Self = Self { text: String::new(), ids: Vec::new(), left_out: 0 };
 }
 
 /// A hit as it stands in a block.
-struct Entry<'h> {
+struct QuotedHit<'h> {
     hit: &'h Hit,
     head: String,
     lines: String,
 }
 
-/// Takes the hits that fit into `room` tokens, the best first, for a prompt of session `here`.
-pub(super) fn fill<'h, E: PromptEncoder>(
+/// Makes a block of the hits that fit into `room` tokens, taken in their order, for a prompt of session
+/// `here`.
+pub(crate) fn fill<'h, E: PromptEncoder>(
     encoder: &mut E,
     hits: impl Iterator<Item = &'h Hit>,
     room: usize,
     here: &SessionId,
-) -> Result<Block, EncodeError<E::Error>> {
+) -> Result<MemoryBlock, EncodeError<E::Error>> {
     let mut used = encoder.count(&Content::from_parts([HEAD, FOOT]), room)?;
-    let (mut left_out, mut misses) = (0, 0);
-    let mut taken: Vec<Entry<'_>> = Vec::new();
+    let mut left_out = 0;
+    let mut misses = 0;
+    let mut taken: Vec<QuotedHit<'_>> = Vec::new();
     for hit in hits {
         if misses == MOST_MISSES {
             left_out += 1;
             continue;
         }
-        let entry = Entry { hit, head: head(hit, here), lines: lines(hit) };
+        let entry = QuotedHit { hit, head: head(hit, here), lines: lines(hit) };
         let headed = taken.iter().any(|other| other.head == entry.head);
         let head = if headed { "" } else { entry.head.as_str() };
         let left = room.saturating_sub(used);
         let cost = encoder.count(&Content::from_parts([head, &entry.lines]), left)?;
         if cost <= left {
-            (used, misses) = (used + cost, 0);
+            used += cost;
+            misses = 0;
             taken.push(entry);
         } else {
-            (left_out, misses) = (left_out + 1, misses + 1);
+            left_out += 1;
+            misses += 1;
         }
     }
     // Counted apart, texts can have a few tokens less than together; and a head that other heads of
@@ -79,17 +83,18 @@ pub(super) fn fill<'h, E: PromptEncoder>(
         taken.pop();
         left_out += 1;
     }
-    Ok(Block { left_out, ..Block::default() })
+    Ok(MemoryBlock { left_out, ..MemoryBlock::EMPTY })
 }
 
-fn joined(taken: &[Entry<'_>], left_out: u64) -> Block {
+fn joined(taken: &[QuotedHit<'_>], left_out: u64) -> MemoryBlock {
     let mut by_age: Vec<_> = taken.iter().collect();
     // What was said is told before what answered it.
     let answers = |hit: &Hit| hit.source == "assistant";
-    by_age.sort_by_key(|Entry { hit, .. }| {
+    by_age.sort_by_key(|QuotedHit { hit, .. }| {
         (hit.session.is_none(), hit.at_ms, &hit.session, hit.turn, answers(hit), &hit.id)
     });
-    let (mut text, mut last) = (String::from(HEAD), "");
+    let mut text = String::from(HEAD);
+    let mut last = "";
     for entry in &by_age {
         if entry.head != last {
             text.push_str(&entry.head);
@@ -98,10 +103,10 @@ fn joined(taken: &[Entry<'_>], left_out: u64) -> Block {
         last = &entry.head;
     }
     text.push_str(FOOT);
-    Block { text, ids: by_age.iter().map(|entry| entry.hit.id.clone()).collect(), left_out }
+    MemoryBlock { text, ids: by_age.iter().map(|entry| entry.hit.id.clone()).collect(), left_out }
 }
 
-/// When it was said, and where unless that is `here`.
+/// Returns the head of a hit: its day, and its session unless that is `here`.
 fn head(hit: &Hit, here: &SessionId) -> String {
     let day = day(hit.at_ms);
     match (&hit.session, hit.turn) {
@@ -112,7 +117,7 @@ fn head(hit: &Hit, here: &SessionId) -> String {
     }
 }
 
-/// Who said it in which turn, or which fact it is, and the marked lines of the text.
+/// Returns the turn and the speaker of a hit, or the fact's number, and the marked lines of its text.
 fn lines(hit: &Hit) -> String {
     let before = if hit.cut_before { "..." } else { "" };
     let after = if hit.cut_after { "..." } else { "" };

@@ -1,9 +1,9 @@
-//! What rules notice in a user's words, before any model is asked.
+//! Cues: what rules notice in a user's words, before any model is asked.
 //!
 //! ```
-//! use garret::perceive::perceive;
+//! use garret::remember::cues;
 //!
-//! let seen = perceive("I moved to Bergen. Is the 2026-12-24 concert still on?");
+//! let seen = cues::read("I moved to Bergen. Is the 2026-12-24 concert still on?");
 //! assert_eq!(seen.statements[0].relation, "lives_in");
 //! assert_eq!(seen.statements[0].object, "Bergen");
 //! assert_eq!(seen.dates.len(), 1);
@@ -17,9 +17,9 @@
 //! long message only the first [`MOST_BYTES`] are read.
 
 mod contradict;
-mod cues;
 mod dates;
 mod phrases;
+mod signals;
 mod spans;
 mod statements;
 mod topic;
@@ -34,51 +34,51 @@ pub use topic::topic_changed;
 use garret_core::gate::Signals;
 use words::Text;
 
-/// What was noticed in a message.
+/// The cues in a message.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Perception {
-    /// Its words.
+pub struct Cues {
+    /// Number of its words.
     pub words: u32,
-    /// It asks for what is new.
+    /// The message asks for what is new.
     pub freshness: bool,
-    /// How sure it is that something is meant that isn't named, 0 to 1.
+    /// Certainty that something is meant that isn't named, 0 to 1.
     pub anaphora: f32,
-    /// How sure it is that the user is unsure, 0 to 1.
+    /// Certainty that the user is unsure, 0 to 1.
     pub hedge: f32,
-    /// How sure it is that more is wanted than is said, 0 to 1.
+    /// Certainty that more is wanted than is said, 0 to 1.
     pub oblique: f32,
-    /// It takes something back or denies something.
+    /// The message takes something back or denies something.
     pub negation: bool,
     /// Dates in it.
     pub dates: Vec<FoundDate>,
     /// Addresses and identifiers in it.
     pub spans: Vec<Span>,
-    /// What the user says of themselves or of something of theirs.
+    /// Statements of the user about themselves or something of theirs.
     pub statements: Vec<Statement>,
 }
 
-/// What is to be noticed in `text`.
-pub fn perceive(text: &str) -> Perception {
+/// Reads the cues in `text`.
+pub fn read(text: &str) -> Cues {
     let text = head(text);
     let own = Text::new(text);
     let dates = dates::find(text);
     let statements = statements::find(&own);
-    Perception {
+    Cues {
         words: u32::try_from(own.count()).unwrap_or(u32::MAX),
-        freshness: cues::freshness(&own),
-        anaphora: cues::anaphora(&own),
-        hedge: cues::hedge(&own),
-        oblique: cues::oblique(&own, !statements.is_empty()),
-        negation: cues::negation(&own),
+        freshness: signals::freshness(&own),
+        anaphora: signals::anaphora(&own),
+        hedge: signals::hedge(&own),
+        oblique: signals::oblique(&own, !statements.is_empty()),
+        negation: signals::negation(&own),
         spans: spans::find(text),
         statements,
         dates,
     }
 }
 
-impl Perception {
-    /// What the gate wants to know of it. The window's fill, the topic, a contradiction and the
-    /// model's tags are the caller's to add.
+impl Cues {
+    /// Returns the signals for the gate. The window's fill, the topic, a contradiction and the model's
+    /// tags are the caller's to add.
     pub fn signals(&self) -> Signals {
         let spans = self.dates.len().saturating_add(self.spans.len());
         let is_web = |span: &Span| span.kind == SpanKind::Url;
@@ -96,7 +96,7 @@ impl Perception {
     }
 }
 
-/// The part that is read.
+/// Returns the part of a message that is read.
 fn head(text: &str) -> &str {
     let end = (0..=MOST_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text.get(..end.unwrap_or(0)).unwrap_or(text)

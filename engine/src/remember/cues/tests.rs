@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn told(text: &str) -> Vec<(String, String, bool)> {
-    let seen = perceive(text);
+    let seen = read(text);
     for statement in &seen.statements {
         let object = &text[statement.object_at.clone()];
         assert!(object.starts_with(statement.object.split(' ').next().unwrap()), "{statement:?}");
@@ -117,7 +117,7 @@ fn a_contradiction_needs_subject_relation_and_another_value() {
         Known { subject: "meeting", relation: "is", object: "Tuesday" },
     ];
     let clash = |text: &str| {
-        let seen = perceive(text);
+        let seen = read(text);
         seen.statements.iter().find_map(|statement| contradicted(statement, &known))
     };
     for text in [
@@ -148,19 +148,19 @@ fn a_contradiction_needs_subject_relation_and_another_value() {
 fn spans_are_found_and_nothing_else() {
     let text = "See https://example.org/a?b=1, mail ada@example.org; 10.0.0.1:8080 or \
                 550e8400-e29b-41d4-a716-446655440000 (www.example.org).";
-    let kinds: Vec<_> = perceive(text).spans.iter().map(|span| span.kind).collect();
+    let kinds: Vec<_> = read(text).spans.iter().map(|span| span.kind).collect();
     use SpanKind::{Email, Ip, Url, Uuid};
     assert_eq!(kinds, [Url, Email, Ip, Uuid, Url]);
-    let spans = perceive(text).spans;
+    let spans = read(text).spans;
     assert_eq!(&text[spans[0].at.clone()], "https://example.org/a?b=1");
     assert_eq!(&text[spans[2].at.clone()], "10.0.0.1:8080");
-    assert_eq!(perceive("1.2.3 @ada a@b std::fmt 300.1.1.1 ab-cd").spans, []);
+    assert_eq!(read("1.2.3 @ada a@b std::fmt 300.1.1.1 ab-cd").spans, []);
 }
 
 #[test]
 fn dates_are_found_and_versions_are_not() {
     let dates = |text: &str| {
-        let found = perceive(text).dates;
+        let found = read(text).dates;
         found.iter().map(|date| (date.year, date.month, date.day)).collect::<Vec<_>>()
     };
     for (text, expected) in [
@@ -198,7 +198,7 @@ fn dates_are_found_and_versions_are_not() {
 #[test]
 fn dates_without_a_year_are_the_next_ones() {
     let today = date(2026, 11, 30);
-    let found = |text: &str| perceive(text).dates[0].resolve(today).unwrap();
+    let found = |text: &str| read(text).dates[0].resolve(today).unwrap();
     assert_eq!(found("Dec 24"), date(2026, 12, 24));
     assert_eq!(found("3 June"), date(2027, 6, 3));
     assert_eq!(found("29 February"), date(2028, 2, 29));
@@ -216,37 +216,34 @@ fn cues_are_read_in_several_languages() {
     for text in
         ["what's the latest news", "Was gibt es heute?", "\u{c624}\u{b298} \u{b0a0}\u{c528}"]
     {
-        assert!(perceive(text).freshness, "{text}");
+        assert!(read(text).freshness, "{text}");
     }
     for text in ["install the latest version", "currentness", "how do bees fly?"] {
-        assert!(!perceive(text).freshness, "{text}");
+        assert!(!read(text).freshness, "{text}");
     }
     for text in ["what about the other one?", "why is that", "\u{305d}\u{308c}\u{306f}\u{4f55}"] {
-        assert!(perceive(text).anaphora > 0.0, "{text}");
+        assert!(read(text).anaphora > 0.0, "{text}");
     }
     for text in ["thanks, that helps", "how long does it take to boil an egg", "what is rust"] {
-        assert_eq!(perceive(text).anaphora, 0.0, "{text}");
+        assert_eq!(read(text).anaphora, 0.0, "{text}");
     }
-    assert_eq!(perceive("I'm not sure if I should go").hedge, 1.0);
-    assert_eq!(perceive("vielleicht sp\u{e4}ter").hedge, 0.5);
-    assert_eq!(perceive("boil two eggs").hedge, 0.0);
-    assert_eq!(perceive("My oven just died and guests are coming").oblique, 1.0);
-    assert_eq!(perceive("My oven died. Can you find a recipe without one?").oblique, 0.0);
-    assert!(perceive("don't do it").negation && !perceive("do it").negation);
+    assert_eq!(read("I'm not sure if I should go").hedge, 1.0);
+    assert_eq!(read("vielleicht sp\u{e4}ter").hedge, 0.5);
+    assert_eq!(read("boil two eggs").hedge, 0.0);
+    assert_eq!(read("My oven just died and guests are coming").oblique, 1.0);
+    assert_eq!(read("My oven died. Can you find a recipe without one?").oblique, 0.0);
+    assert!(read("don't do it").negation && !read("do it").negation);
 }
 
 #[test]
 fn words_are_counted_in_scripts_without_spaces_too() {
-    assert_eq!(perceive("It's one, two; three!").words, 4);
-    assert_eq!(
-        perceive("\u{79c1}\u{306f}\u{6771}\u{4eac}\u{306b}\u{4f4f}\u{3093}\u{3067}").words,
-        2
-    );
+    assert_eq!(read("It's one, two; three!").words, 4);
+    assert_eq!(read("\u{79c1}\u{306f}\u{6771}\u{4eac}\u{306b}\u{4f4f}\u{3093}\u{3067}").words, 2);
 }
 
 #[test]
 fn a_quoted_statement_does_not_reach_the_gate() {
-    let quoted = perceive("> I live in Bergen").signals();
+    let quoted = read("> I live in Bergen").signals();
     assert!(!quoted.personal);
     let mut gate = Gate::default();
     assert!(!gate.decide(Mode::ColdStart, &quoted).extract);
@@ -265,7 +262,7 @@ proptest! {
         ], 0..8),
     ) {
         let text = parts.concat();
-        let seen = perceive(&text);
+        let seen = read(&text);
         for statement in &seen.statements {
             prop_assert!(text.get(statement.quote_at.clone()).is_some());
             prop_assert!(text.get(statement.object_at.clone()).is_some());
