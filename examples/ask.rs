@@ -8,7 +8,7 @@ use garret::Cancel;
 use garret::config::{Config, Sources};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    garret::device::bound_heap();
+    garret::hal::heap::bound();
     let message = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
     let config = Config::resolve(Sources::of_process()?)?;
     let mut agent = garret::open::agent(&config)?;

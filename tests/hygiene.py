@@ -90,31 +90,26 @@ def faults_of_page(page):
 
 
 def rooms_of_map(page):
-    """Rooms that the map lists, by crate: `# PATH: ...`, below it `- `NAME`, `NAME`: ...`."""
-    crate, rooms = None, {}
-    for _, line in without_fences((ROOT / page).read_text(encoding="ascii")):
-        heading = re.match(r"# ([\w/-]+): ", line)
-        if line.startswith("# "):
-            crate = heading and heading[1]
-        entry = re.match(r"- (?:[a-z]+: )?((?:`[\w.]+`(?:, )?)+)", line)
+    """Rooms that the map lists, by crate: `# PATH: ...`, below it `ROOM`, `ROOM`: what for."""
+    lines = [line for _, line in without_fences((ROOT / page).read_text(encoding="ascii"))]
+    for section in re.split(r"^# ", "\n".join(lines), flags=re.M):
+        crate = re.match(r"([\w/-]+): ", section)
         if crate:
-            rooms.setdefault(crate, set())
-        if crate and entry:
-            rooms[crate].update(re.findall(r"`([\w.]+)`", entry[1]))
-    return rooms
+            listed = re.findall(r"((?:`\w+`,\s+)*`\w+`):", section)
+            yield crate[1], set(re.findall(r"\w+", " ".join(listed)))
 
 
 def faults_of_map(page):
-    for crate, rooms in rooms_of_map(page).items():
+    for crate, rooms in rooms_of_map(page):
         if not (ROOT / crate / "src").is_dir():
             yield f"{page}: there is no {crate}/src"
             continue
-        there = {path.name for path in (ROOT / crate / "src").iterdir()}
+        there = {path.stem for path in (ROOT / crate / "src").iterdir()
+                 if not matches(f"{crate}/src/{path.name}", TESTS)} - {"lib", "main"}
         for room in sorted(rooms - there):
             yield f"{page}: {crate}/src has no {room}"
-        for room in sorted(there - rooms - {"lib.rs", "main.rs"}):
-            if not matches(f"{crate}/src/{room}", TESTS):
-                yield f"{page}: {crate}/src/{room} isn't on the map"
+        for room in sorted(there - rooms):
+            yield f"{page}: {crate}/src/{room} isn't on the map"
 
 
 def check_manual():

@@ -25,7 +25,7 @@ pub(crate) fn configuration(
     }
     let home = Home::from_environment(|name| std::env::var_os(name));
     let environment = garret::config::environment()?;
-    let device = garret::device::profile();
+    let device = garret::config::device_profile();
     Ok(Config::resolve(Sources { flags, environment, file: None, device, home })?)
 }
 

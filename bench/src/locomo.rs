@@ -16,9 +16,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use garret_language::without_names;
 use garret_storage::search::{
     Ask, Features, Index, LEXICAL, NAMES, Speaker, Unit, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
-    without_names,
 };
 use serde::Serialize;
 

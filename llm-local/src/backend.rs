@@ -44,7 +44,8 @@ impl Backend {
         self.llama.supports_gpu_offload()
     }
 
-    pub(crate) fn llama(&self) -> &LlamaBackend {
+    /// Returns the proof of the bindings themselves, which what they load asks for.
+    pub fn llama(&self) -> &LlamaBackend {
         &self.llama
     }
 }

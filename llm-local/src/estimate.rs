@@ -24,8 +24,8 @@
 
 use garret_core::model::KvType;
 
+use crate::chat::SEQUENCES;
 use crate::gguf::{Gguf, MAX_LAYERS};
-use crate::sequence::SEQUENCES;
 
 /// Memory for one context on one model, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

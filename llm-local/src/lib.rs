@@ -55,12 +55,8 @@ mod log;
 mod model;
 mod pooled;
 mod rerank;
-mod sampler;
-mod sequence;
-mod state;
 pub mod template;
 pub mod vocab;
-mod worker;
 
 pub use backend::Backend;
 pub use chat::{ChatOptions, LlamaChat, LlamaReply, MAX_EVENTS, MAX_REQUESTS};

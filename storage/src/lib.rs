@@ -116,7 +116,6 @@ mod stats;
 mod store;
 pub mod summaries;
 mod table;
-pub mod text;
 pub mod vectors;
 mod verify;
 mod view;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::{Cut, Faults, FaultyMedium, Recording};
-use garret_storage::{Part, Store};
+use garret_storage::{OpenError, Part, Store};
 
 /// See the module. A clone is another handle on the same device.
 #[derive(Clone, Debug)]
@@ -38,9 +38,16 @@ impl Disk {
     /// # Panics
     /// When it can't be opened.
     pub fn open(&self) -> Arc<Store> {
+        Arc::new(self.try_open().expect("the store opens"))
+    }
+
+    /// The namespace, if it can be opened.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn try_open(&self) -> Result<Store, OpenError> {
         let disk = self.clone();
-        let open = move |part| Ok(Box::new(disk.part(part).clone()) as Box<_>);
-        Arc::new(Store::on_media("home", open).expect("the store opens"))
+        Store::on_media("home", move |part| Ok(Box::new(disk.part(part).clone()) as Box<_>))
     }
 
     /// One of its files.

@@ -1,8 +1,8 @@
 //! The program under test, as a user runs it.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::thread;
 
 use tempfile::TempDir;
@@ -190,4 +190,71 @@ pub fn failed(output: &Output, code: i32) -> String {
     assert_eq!(output.status.code(), Some(code), "{complaint}");
     assert!(!complaint.contains("panicked"), "{complaint}");
     complaint
+}
+
+/// A program that is given lines and answers each.
+pub struct LineTalk {
+    /// The process.
+    pub child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl LineTalk {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// When it can't be started.
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = piped(command);
+        let stdin = child.stdin.take().expect("the program runs");
+        let stdout = BufReader::new(child.stdout.take().expect("the program runs"));
+        Self { child, stdin, stdout }
+    }
+
+    /// Gives it one line.
+    ///
+    /// # Panics
+    /// When it reads no more.
+    pub fn say(&mut self, line: &str) {
+        writeln!(self.stdin, "{line}").expect("the program runs");
+        self.stdin.flush().expect("the program runs");
+    }
+
+    /// Reads its next answer.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn answer(&mut self) -> Answer {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).expect("the program runs");
+        Answer::read(&line)
+    }
+
+    /// Waits for the first byte of a streamed reply.
+    ///
+    /// # Panics
+    /// When it ends before.
+    pub fn reply_begins(&mut self) {
+        self.stdout.read_exact(&mut [0]).expect("the program runs");
+    }
+
+    /// Kills the program and doesn't wait until it is gone, as nobody does after a crash.
+    ///
+    /// # Panics
+    /// When it is gone already.
+    pub fn kill(mut self) -> Child {
+        self.child.kill().expect("the program runs");
+        self.child
+    }
+
+    /// Ends its input and waits for it.
+    ///
+    /// # Panics
+    /// When it fails.
+    pub fn end(self) {
+        drop(self.stdin);
+        drop(self.stdout);
+        assert!(self.child.wait_with_output().expect("the program runs").status.success());
+    }
 }

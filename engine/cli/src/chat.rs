@@ -108,7 +108,7 @@ impl Snapshots {
 impl Talk {
     fn once(&mut self, text: &str) -> Ended {
         let finish = self.answer(text)?;
-        self.compact();
+        self.summarise();
         Ok(self.status(finish))
     }
 
@@ -123,14 +123,14 @@ impl Talk {
             if finish == Finish::Cancelled || self.interrupts.must_end().is_some() {
                 return Ok(self.status(finish));
             }
-            self.compact();
+            self.summarise();
         }
         Ok(ExitCode::SUCCESS)
     }
 
     /// Sums older turns up if the prompt is too full for another one: nobody may ever be idle.
-    fn compact(&mut self) {
-        smol::block_on(self.agent.compact(&self.session, When::Pressed));
+    fn summarise(&mut self) {
+        smol::block_on(self.agent.summarise(&self.session, When::Pressed));
     }
 
     fn status(&self, finish: Finish) -> ExitCode {

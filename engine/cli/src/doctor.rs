@@ -65,7 +65,7 @@ fn build(report: &mut Report) -> std::io::Result<()> {
 
 fn machine(report: &mut Report, config: &Config) -> std::io::Result<()> {
     let machine = Machine::new();
-    let profile = garret::device::profile();
+    let profile = garret::config::device_profile();
     report.good(
         "device",
         &format!(

@@ -14,6 +14,7 @@
 pub mod ab;
 mod args;
 mod ask;
+mod catch_up;
 mod chat;
 mod columns;
 mod commands;
@@ -29,22 +30,22 @@ mod models;
 mod new_file;
 mod output;
 mod session;
-mod settle;
 mod tools;
 mod why;
 
 use std::process::ExitCode;
 
-use garret::config::{Config, ConfigError, Sources, default_file, environment};
-use garret::device;
-use garret_hal::profile::DeviceProfile;
+use garret::config::{
+    Config, ConfigError, Home, Sources, default_file, device_profile, environment,
+};
+use garret_hal::heap;
 
 use self::args::{Command, Invocation};
 
 /// Runs the program and gives its exit status: 0 when it did what was asked, 1 when it couldn't,
 /// 2 when it wasn't asked properly, 130 when it was interrupted.
 pub fn main() -> ExitCode {
-    device::bound_heap();
+    heap::bound();
     let invocation = match args::parse(std::env::args_os()) {
         Ok(invocation) => invocation,
         Err(error) => {
@@ -53,8 +54,7 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if error.use_stderr() { 2 } else { 0 });
         }
     };
-    let profile = device::profile();
-    let config = match configuration(&invocation, profile) {
+    let config = match configuration(&invocation) {
         Ok(config) => config,
         Err(error) => {
             output::complain(&error);
@@ -84,17 +84,17 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// What a command ends with.
+/// The exit status of a command that ran, or the reason why it couldn't.
 type Ended = Result<ExitCode, Box<dyn std::error::Error>>;
 
-fn configuration(invocation: &Invocation, device: DeviceProfile) -> Result<Config, ConfigError> {
-    let home = garret::config::Home::from_environment(|name| std::env::var_os(name));
+fn configuration(invocation: &Invocation) -> Result<Config, ConfigError> {
+    let home = Home::from_environment(|name| std::env::var_os(name));
     let file = default_file(invocation.config_file.as_deref(), &home)?;
     Config::resolve(Sources {
         flags: invocation.flags.clone(),
         environment: environment()?,
         file,
-        device,
+        device: device_profile(),
         home,
     })
 }

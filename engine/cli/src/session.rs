@@ -5,19 +5,19 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use garret::config::Config;
-use garret::local_time;
 use garret::open;
 use garret_core::id::SessionId;
+use garret_language::local_time;
 use garret_storage::{SessionInfo, Store};
 use serde::Serialize;
 
 use super::args::{Session, SessionAction};
-use super::{Ended, export, lines, output, settle, tools};
+use super::{Ended, catch_up, export, lines, output, tools};
 
 /// Runs the command.
 pub(super) fn run(config: &Config, session: &Session) -> Ended {
-    if let SessionAction::Settle { ids } = &session.action {
-        return settle::run(config, ids);
+    if let SessionAction::CatchUp { ids } = &session.action {
+        return catch_up::run(config, ids);
     }
     let store = open::existing_store(config)?;
     match &session.action {
@@ -38,7 +38,7 @@ pub(super) fn run(config: &Config, session: &Session) -> Ended {
         SessionAction::Describe(args) => tools::run(&store, "describe", args)?,
         SessionAction::Expand(args) => tools::run(&store, "expand", args)?,
         SessionAction::Timeline(args) => tools::run(&store, "timeline", args)?,
-        SessionAction::Settle { .. } => {}
+        SessionAction::CatchUp { .. } => {}
     }
     Ok(ExitCode::SUCCESS)
 }

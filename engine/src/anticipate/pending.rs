@@ -4,8 +4,8 @@ use garret_core::id::TurnSeq;
 use serde::{Deserialize, Serialize};
 
 use super::reading::Inference;
-use crate::remember::ground::content_words;
 use crate::state;
+use garret_language::grounding::content_words;
 
 /// The inferences that are kept between two turns of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! What the inferrer is asked, and what is made of its answer.
 
 use crate::companion::form::{Form, FormError, Percent, Size, Text};
-use crate::remember::ground::{content_words, is_grounded};
 use crate::{form, row};
+use garret_language::grounding::{content_words, is_grounded};
 
 row! {
     /// How likely the message means just what it says.

@@ -12,9 +12,9 @@ use garret_core::time::Confidence;
 use garret_core::token::{Token, TokenBuf};
 use garret_storage::{Store, TurnView};
 
-use crate::local_time;
 use crate::prompt::memory::block::{FOOT, HEAD};
 use crate::prompt::quote::{is_break, plain};
+use garret_language::local_time;
 
 /// A message, as a line of a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]

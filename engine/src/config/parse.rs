@@ -7,7 +7,7 @@ use garret_core::budget::Budget;
 use garret_core::gate::{Mode, UnknownMode};
 use garret_core::model::{KvType, UnknownKvType};
 
-use super::{EmbedderChoice, SnapshotPolicy, Switch};
+use super::choices::{EmbedderChoice, SnapshotPolicy, Switch};
 use crate::agent::ToolProtocol;
 use crate::companion::form::Size;
 
@@ -102,10 +102,6 @@ pub(super) fn between<const LEAST: u8, const MOST: u8>(text: &str) -> Result<f32
         Ok(number) if (least..=most).contains(&number) => Ok(number),
         _ => Err(format!("it must be a number from {least} to {most}")),
     }
-}
-
-pub(super) fn penalty(text: &str) -> Result<f32, String> {
-    between::<1, 2>(text)
 }
 
 pub(super) fn snapshot(text: &str) -> Result<SnapshotPolicy, String> {

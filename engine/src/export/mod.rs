@@ -87,7 +87,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_storage::{ReadError, SessionInfo, Store};
 use serde::Serialize;
 
-use crate::local_time;
+use garret_language::local_time;
 pub use markdown::{code, fence};
 use turn::{Reader, Turn};
 

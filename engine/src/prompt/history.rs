@@ -10,7 +10,7 @@ use garret_core::time::Confidence;
 use garret_core::token::TokenBytes;
 use garret_storage::TurnView;
 
-use crate::local_time;
+use garret_language::local_time;
 
 /// The counts of turns of one session that were in a prompt before.
 #[derive(Debug, Default)]

@@ -1,8 +1,8 @@
 //! Stored text in a prompt: marked so that it can't look like anything else, dated, and with the
 //! beginnings of tags spelled so that repeating them asks for nothing.
 
-use crate::local_time;
 use crate::tools::harmless;
+use garret_language::local_time;
 
 /// Begins every line of a stored text.
 pub(crate) const MARK: &str = "> ";

@@ -13,7 +13,7 @@ use garret_core::time::{Confidence, WallTime};
 use super::memory::MemoryBlock;
 use super::prefix::News;
 use super::tracked;
-use crate::local_time;
+use garret_language::local_time;
 
 /// The block that stands before the user's words in the prompt of one turn.
 #[derive(Clone, Debug)]

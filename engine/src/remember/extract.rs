@@ -14,8 +14,9 @@ use garret_storage::{
     WriteError,
 };
 
+use garret_language::grounding::is_grounded;
+
 use super::cues::{Known, Statement, alike, contradicted};
-use super::ground::is_grounded;
 
 /// A statement, with the turn and the message in which it was made.
 #[derive(Clone, Copy, Debug)]

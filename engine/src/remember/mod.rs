@@ -13,6 +13,5 @@
 pub mod cues;
 pub mod extract;
 pub mod fading;
-pub mod ground;
 pub mod persona;
 pub mod pins;

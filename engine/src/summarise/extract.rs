@@ -1,6 +1,6 @@
 //! A summary without a model: the sentences that say most, in their order.
 
-use garret_storage::text::fold;
+use garret_language::casefold;
 
 use super::job::Job;
 use crate::companion::transcript::Line;
@@ -93,7 +93,7 @@ fn is_name(word: &str) -> bool {
 /// Whether a line looks like an order to whoever reads it, or like structure, however it is
 /// disguised. A summary is shown to a model again and again; such a line must not be in it.
 pub(crate) fn is_directive(line: &str) -> bool {
-    let folded = fold(line);
+    let folded = casefold(line);
     let line = folded.trim_start();
     let begins = ["system:", "assistant:", "user:", "###", "[inst", "<|", "<<", "```"];
     begins.iter().any(|start| line.starts_with(start))

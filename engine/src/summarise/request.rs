@@ -2,7 +2,9 @@
 
 use super::job::Job;
 use crate::companion::form::{Form, Size, Text};
-use crate::{form, local_time, row};
+use garret_language::local_time;
+
+use crate::{form, row};
 
 /// The attempt at a summary, which decides how much is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

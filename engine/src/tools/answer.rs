@@ -3,7 +3,7 @@
 use garret_core::id::{SessionId, TurnSeq};
 use serde::Serialize;
 
-use crate::local_time;
+use garret_language::local_time;
 
 /// What a tool found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

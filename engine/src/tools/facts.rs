@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use garret_core::id::SessionId;
 use garret_core::time::{Confidence, WallTime};
-use garret_storage::text::fold;
+use garret_language::casefold;
 use garret_storage::{Fact, FactFilter, FactId};
 
 use super::answer::{Answer, Entry, date};
@@ -101,10 +101,10 @@ fn id(fact: FactId) -> String {
 
 /// Says whom something is known about that is called like that.
 fn unknown(context: &Context<'_>, call: &Call, name: &str) -> Result<Answer, ToolError> {
-    let wanted = fold(name).into_owned();
+    let wanted = casefold(name).into_owned();
     let mut near: Vec<String> = context.store.entities()?.into_iter().map(|one| one.name).collect();
     near.retain(|one| {
-        let one = fold(one);
+        let one = casefold(one);
         one.contains(&wanted) || wanted.contains(&*one)
     });
     near.truncate(NEAR);

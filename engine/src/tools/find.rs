@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use garret_core::id::SessionId;
+use garret_language::casefold;
 use garret_storage::search::{Hit, Kind, Search};
-use garret_storage::text::fold;
 
 use super::answer::{Answer, Entry, date};
 use super::call::{Call, Page, Place};
@@ -45,9 +45,9 @@ pub(super) fn words(
     if entries.len() < page.skip.saturating_add(page.k) {
         let known: HashSet<String> = entries.iter().map(|entry| entry.id.clone()).collect();
         let range = Range { place, page: Page { k: page.k, skip: 0 }, before: None };
-        let needle = fold(words).into_owned();
+        let needle = casefold(words).into_owned();
         let literal = grep::scan(context, &range, |text| {
-            let folded = fold(text);
+            let folded = casefold(text);
             let at = folded.find(&needle)?;
             let (before, found) = folded.split_at(at);
             let found = found.get(..needle.len()).unwrap_or_default();

@@ -7,7 +7,7 @@ use garret_core::time::Confidence;
 use crate::facts::table::kind_byte;
 use crate::facts::{EntityId, FactId, LinkKind};
 use crate::record::{byte_of, confidence_of};
-use crate::search::dates::Day;
+use garret_language::time_query::Day;
 
 /// A moment in RFC 3339, UTC; none outside the years that this has.
 pub(super) fn moment(unix_ms: i64) -> Option<Cow<'static, str>> {

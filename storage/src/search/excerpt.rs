@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::text::{Kind, Language, Token, terms, tokens};
+use garret_language::Language;
+use garret_language::tokens::{Token, TokenKind, terms, tokens};
 
 /// The words of a query, each as its terms, and which of them the words of texts were found to be: many
 /// texts have the same words, and stemming one takes far longer than looking it up.
@@ -31,7 +32,7 @@ impl<'q> Asked<'q> {
 
     /// Which of the words a token of a text in `language` is.
     fn position(&self, token: &Token<'_>, language: Language) -> Option<usize> {
-        if token.kind != Kind::Word {
+        if token.kind != TokenKind::Word {
             return self.look(token, language);
         }
         if !self.may_be(token.text, language) {

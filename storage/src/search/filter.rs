@@ -2,7 +2,7 @@
 
 use super::find::Kind;
 use super::index::{Entry, Index};
-use crate::text::fold;
+use garret_language::casefold;
 
 /// Which units are looked at.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Filter {
 impl Filter {
     /// Lets pass what `source` said, by its name; false when nobody of that name said anything.
     pub(super) fn only(&mut self, index: &Index, source: &str) -> bool {
-        self.speakers = index.names.find(&fold(source));
+        self.speakers = index.names.find(&casefold(source));
         !self.speakers.is_empty()
     }
 

@@ -3,13 +3,15 @@
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadTransaction, ReadableDatabase as _};
 
+use garret_language::without_names;
+
 use super::derived::{AtOnce, Kept, spared};
 use super::excerpt::{Asked, EXCERPT_BYTES, excerpt};
 use super::filter::Filter;
 use super::index::{Index, Wanted};
 use super::links;
 use super::meaning::{Closeness, Stored};
-use super::names::{ASSISTANT, without_names};
+use super::names::ASSISTANT;
 use super::query::Query;
 use super::rank::Features;
 use super::unit::Ranked;
@@ -237,7 +239,7 @@ impl Store {
     }
 
     /// A query without the names of those who speak in the store, as it is to be embedded: a name
-    /// draws in whatever addresses that person ([`without_names`](super::without_names)).
+    /// draws in whatever addresses that person ([`without_names`]).
     ///
     /// # Errors
     /// [`ReadError`].

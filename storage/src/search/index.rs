@@ -17,8 +17,8 @@ use super::sittings::{NO_SITTING, Sittings};
 use super::unit::{Ask, Ranked, Speaker, Unit};
 use crate::facts::{Fact, FactKind, FactSource};
 use crate::postings::Postings;
-use crate::text::Language;
 use crate::vectors::UnitKey;
+use garret_language::Language;
 
 /// What was said, ready to be searched.
 ///

@@ -63,7 +63,6 @@
 
 mod candidates;
 mod check;
-pub(crate) mod dates;
 mod derived;
 mod entities;
 mod excerpt;
@@ -89,7 +88,6 @@ pub(crate) use derived::Derived;
 pub use find::{Found, Hit, Kind, Search, Source};
 pub use index::Index;
 pub use mix::{FACTS, INFERRED};
-pub use names::without_names;
 pub use rank::{
     CALIBRATION, CALIBRATION_WITH_VECTORS, Calibration, FEATURES, Features, LEXICAL, NAMES,
     UNLIKELY, UNLIKELY_WITH_VECTORS, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,

@@ -1,8 +1,9 @@
 //! What a query asks for. Any text is a query: it has no syntax.
 
-use super::dates::{Asked, asks_when, is_date_word, is_weekday};
 use super::entities::Entities;
-use crate::text::{Kind, Language, Token, depends_on_language, fold, is_common, terms, tokens};
+use garret_language::time_query::{Asked, asks_when, is_date_word, is_weekday};
+use garret_language::tokens::{Token, TokenKind, depends_on_language, is_common, terms, tokens};
+use garret_language::{Language, casefold};
 
 /// A query, taken apart.
 #[derive(Debug, Default)]
@@ -34,8 +35,8 @@ impl Query {
         let spoken = Language::detect(text);
         let writing = Writing { text, tells: tells_names(text, spoken) };
         tokens(text, &mut |token| {
-            if matches!(token.kind, Kind::Word | Kind::Exact) {
-                let word = fold(token.text).into_owned();
+            if matches!(token.kind, TokenKind::Word | TokenKind::Exact) {
+                let word = casefold(token.text).into_owned();
                 let capital = token.text.starts_with(char::is_uppercase);
                 if !is_common(&token, spoken) || (capital && !query.folded.is_empty()) {
                     query.names.push(word.clone());
@@ -45,7 +46,7 @@ impl Query {
                 }
                 query.folded.push(word);
             }
-            let empty = token.kind == Kind::Inner || is_common(&token, spoken);
+            let empty = token.kind == TokenKind::Inner || is_common(&token, spoken);
             if empty || query.words.len() == QUERY_WORDS {
                 return;
             }
@@ -61,8 +62,12 @@ impl Query {
             }
             if !word.is_empty() && !query.words.contains(&word) {
                 query.words.push(word);
-                let exact = token.kind == Kind::Exact;
-                query.spelt.push(if exact { String::new() } else { fold(token.text).into_owned() });
+                let exact = token.kind == TokenKind::Exact;
+                query.spelt.push(if exact {
+                    String::new()
+                } else {
+                    casefold(token.text).into_owned()
+                });
             }
         });
         query.asks_when = asks_when(&query.folded);
@@ -119,8 +124,8 @@ fn tells_names(text: &str, spoken: Language) -> bool {
 pub(super) fn words_of(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     tokens(text, &mut |token| {
-        if matches!(token.kind, Kind::Word | Kind::Exact) {
-            words.push(fold(token.text).into_owned());
+        if matches!(token.kind, TokenKind::Word | TokenKind::Exact) {
+            words.push(casefold(token.text).into_owned());
         }
     });
     words

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::dates::{Day, is_time_word};
 use super::index::{QUESTION, TELLS_TIME};
 use super::unit::{Speaker, Unit};
-use crate::text::{Kind, Language, terms, tokens};
+use garret_language::Language;
+use garret_language::time_query::{Day, is_time_word};
+use garret_language::tokens::{TokenKind, terms, tokens};
 
 /// A unit, read.
 pub(super) struct Reading {
@@ -49,7 +50,8 @@ impl Reading {
     fn take(&mut self, text: &str, language: Language) {
         tokens(text, &mut |token| {
             self.tells_time = self.tells_time || is_time_word(&token);
-            let counted = matches!(token.kind, Kind::Word | Kind::Gram | Kind::Number);
+            let counted =
+                matches!(token.kind, TokenKind::Word | TokenKind::Gram | TokenKind::Number);
             terms(&token, language, &mut |term| {
                 self.length = self.length.saturating_add(u32::from(counted));
                 match self.counts.get_mut(term) {

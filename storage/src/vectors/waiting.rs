@@ -19,9 +19,9 @@ use crate::facts::read::open as if_there;
 use crate::facts::table::FACTS;
 use crate::index::{Changes, Fresh};
 use crate::record::{ReplyRecord, TurnRecord, speaker};
-use crate::search::without_names;
 use crate::store::Store;
 use crate::table::{REPLIES, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key};
+use garret_language::without_names;
 
 /// Units that may lack a vector.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! What was accepted survives whatever happens to the program: kills at any moment, a full disk, and
-//! a second program that wants the same memory.
+//! What was accepted survives whatever happens to the program: kills at any moment and a full
+//! disk.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,50 +11,6 @@ use garret_tests::wire::{Answer, Said};
 const ADA: &str = "My name is Ada and I keep bees.";
 const STORY: &str = "Tell me a very long story about a beekeeper, with all her bees and flowers.";
 
-/// A program that is given lines and answers each.
-struct Talk {
-    child: Child,
-    stdin: ChildStdin,
-    stdout: BufReader<ChildStdout>,
-}
-
-impl Talk {
-    fn start(command: &mut Command) -> Self {
-        let mut child = piped(command);
-        let stdin = child.stdin.take().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        Self { child, stdin, stdout }
-    }
-
-    fn say(&mut self, line: &str) {
-        writeln!(self.stdin, "{line}").unwrap();
-        self.stdin.flush().unwrap();
-    }
-
-    fn answer(&mut self) -> Answer {
-        let mut line = String::new();
-        self.stdout.read_line(&mut line).unwrap();
-        Answer::read(&line)
-    }
-
-    /// Waits for the first byte of a streamed reply.
-    fn reply_begins(&mut self) {
-        self.stdout.read_exact(&mut [0]).unwrap();
-    }
-
-    /// Kills the program and doesn't wait until it is gone, as nobody does after a crash.
-    fn kill(mut self) -> Child {
-        self.child.kill().unwrap();
-        self.child
-    }
-
-    fn end(self) {
-        drop(self.stdin);
-        drop(self.stdout);
-        assert!(self.child.wait_with_output().unwrap().status.success());
-    }
-}
-
 /// The scenario for which Garret is made.
 #[test]
 fn a_kill_in_mid_reply_loses_no_message() {
@@ -64,7 +20,7 @@ fn a_kill_in_mid_reply_loses_no_message() {
     let first = only(Answer::read_all(&succeeded(&output)));
 
     let long = ["chat", "--once", STORY, "--session", "s", "--max-tokens", "800"];
-    let mut second = Talk::start(&mut place.garret(&long));
+    let mut second = LineTalk::start(&mut place.garret(&long));
     second.reply_begins();
     let mut killed = second.kill();
 
@@ -112,7 +68,7 @@ fn kills_at_many_moments_lose_nothing_that_was_answered() {
         if !streamed {
             command.arg("--json");
         }
-        let mut talk = Talk::start(&mut command);
+        let mut talk = LineTalk::start(&mut command);
         if streamed {
             talk.say(&text(0));
             talk.reply_begins();
@@ -192,29 +148,4 @@ fn a_disk_that_is_full_from_the_beginning_is_told() {
     assert!(complaint.contains("space"), "{complaint}");
     assert_eq!(stdout(&output), "");
     assert_eq!(place.once("hello", &["--session", "s"]).turn, 1, "with room it works");
-}
-
-#[test]
-fn a_second_program_is_told_who_has_the_memory() {
-    let Some(place) = Place::new() else { return };
-    let mut first =
-        Talk::start(&mut place.garret(&["chat", "--stdin", "--json", "--session", "s"]));
-    first.say("hello");
-    assert_eq!(first.answer().turn, 1);
-    let words = format!("in use by pid {}", first.child.id());
-    for args in [
-        &["chat", "--once", "hello", "--json", "--session", "s"][..],
-        &["session", "show", "s"],
-        &["session", "delete", "s"],
-        &["doctor"],
-    ] {
-        let output = place.garret(args).output().unwrap();
-        let told = failed(&output, 1) + &stdout(&output);
-        assert!(told.contains(&words), "{args:?}: {told}");
-    }
-    place.once("hello", &["--namespace", "other"]);
-    first.say("hello again");
-    assert_eq!(first.answer().turn, 2, "the first goes on unharmed");
-    first.end();
-    assert_eq!(place.once("hello", &["--session", "s"]).turn, 3);
 }

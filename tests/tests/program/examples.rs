@@ -64,3 +64,35 @@ fn a_message_is_answered_and_counted() {
         &["1 sessions, 2 turns, 2 replies", "example: 2 turns", "nothing is wrong"],
     );
 }
+
+#[test]
+fn a_model_of_ones_own_sees_the_conversation_grow() {
+    let shown = run("garret-own-model");
+    let lengths: Vec<u32> = shown
+        .lines()
+        .filter_map(|line| line.trim().strip_suffix(" tokens of prompt")?.parse().ok())
+        .collect();
+    assert!(matches!(lengths[..], [first, second] if first < second), "{shown}");
+    assert_lines(&shown, &[&format!("-> I was shown {} tokens.", lengths[1])]);
+}
+
+#[test]
+fn receipts_add_up_and_name_what_the_cache_saved() {
+    let Some(place) = Place::new() else { return };
+    let messages = ["My name is Ada and I live in Oslo.", "What is my name?"];
+    let mut command = place.program("garret-receipts", &messages);
+    let shown = succeeded(&command.output().unwrap());
+    assert_lines(&shown, &["> What is my name?", "others were in the cache", "2 facts found"]);
+    let number =
+        |line: &str| line.split_whitespace().nth(1).and_then(|word| word.parse::<u32>().ok());
+    let (first, second) = shown.split_once("> What").unwrap();
+    for turn in [first, second] {
+        let blocks =
+            ["system", "tracked", "history", "time", "pinned", "carry", "memory", "message"];
+        let of = |name: &str| {
+            turn.lines().find(|line| line.trim_start().starts_with(name)).and_then(number)
+        };
+        let sum: u32 = blocks.iter().filter_map(|name| of(name)).sum();
+        assert_eq!(Some(sum), of("prompt"), "{turn}");
+    }
+}

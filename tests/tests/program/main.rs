@@ -7,6 +7,7 @@
     reason = "helpers of tests fail as tests do"
 )]
 
+mod catch_up;
 mod chat_script;
 mod chat_terminal;
 mod examples;
@@ -17,4 +18,3 @@ mod memory_forget;
 mod refusals;
 mod resume;
 mod sessions;
-mod settle;

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use garret::Cancel;
 use garret::agent::{Agent, AgentError, Options, Outcome, Parts, TurnError};
-use garret::local_time;
 use garret_core::gate::Mode;
 use garret_core::id::SessionId;
 use garret_core::model::ChatModel;
@@ -13,6 +12,7 @@ use garret_core::prompt::PromptEncoder;
 use garret_core::time::{Clock, Confidence, Entropy, WallTime};
 use garret_core::token::Token;
 use garret_hal::media::RamMedium;
+use garret_language::local_time;
 use garret_storage::search::Speaker;
 use garret_storage::{ImportedTurn, NewReply, OpenError, ReadError, Store, TurnView, WriteError};
 

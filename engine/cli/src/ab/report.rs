@@ -1,9 +1,9 @@
 //! What a comparison comes to.
 
 use garret::agent::Outcome;
-use garret::local_time;
 use garret::receipt::{ReceiptReport, RoundReport};
 use garret_core::id::{SessionId, TurnSeq};
+use garret_language::local_time;
 use serde::Serialize;
 
 /// One of the two that answer.

@@ -67,7 +67,8 @@ pub(crate) enum MemoryAction {
         json: bool,
     },
     /// Write everything anew, so that the files hold nothing that was deleted or replaced
-    Compact {
+    #[command(alias = "compact")]
+    Vacuum {
         /// Print JSON
         #[arg(long)]
         json: bool,

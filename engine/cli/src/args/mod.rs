@@ -114,8 +114,10 @@ pub(super) enum SessionAction {
     Expand(ToolArgs),
     /// The newest turns, the newest last: how many
     Timeline(ToolArgs),
-    /// Read for facts and sum up what scripts left no time for; nothing is inferred
-    Settle {
+    /// Do the idle work that scripts left no time for: vectors, facts and summaries; nothing is
+    /// inferred
+    #[command(alias = "settle")]
+    CatchUp {
         /// Names of the conversations [default: all]
         ids: Vec<String>,
     },
@@ -231,7 +233,7 @@ fn command() -> clap::Command {
         .mut_subcommand("session", |command| {
             let some = ["data", "namespace", "log"];
             let others: Vec<_> = all.iter().copied().filter(|key| !some.contains(key)).collect();
-            with_keys(command, &some).mut_subcommand("settle", |settle| with_keys(settle, &others))
+            with_keys(command, &some).mut_subcommand("catch-up", |below| with_keys(below, &others))
         })
         .mut_subcommand("memory", |command| {
             with_keys(

@@ -283,18 +283,18 @@ impl Left {
     }
 }
 
-/// `garret memory compact`.
-pub(super) fn compact(store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
+/// `garret memory vacuum`.
+pub(super) fn vacuum(store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
     let files = store.compact()?;
     let (bytes_before, bytes_after) = (files.before, files.after);
     if json {
-        return output::say_json(&Compact { bytes_before, bytes_after });
+        return output::say_json(&FileSizes { bytes_before, bytes_after });
     }
     Ok(output::say(&format!("{bytes_before} bytes before, {bytes_after} after"))?)
 }
 
 #[derive(Serialize)]
-struct Compact {
+struct FileSizes {
     bytes_before: u64,
     bytes_after: u64,
 }

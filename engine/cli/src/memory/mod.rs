@@ -47,7 +47,7 @@ pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
             return forget::run(config, &open::existing_store(config)?, forget);
         }
         MemoryAction::Ledger { json } => forget::ledger(&open::existing_store(config)?, *json)?,
-        MemoryAction::Compact { json } => forget::compact(&open::existing_store(config)?, *json)?,
+        MemoryAction::Vacuum { json } => forget::vacuum(&open::existing_store(config)?, *json)?,
         MemoryAction::Verify { erased: Some(pattern), json } => {
             return forget::erased(config, &open::existing_store(config)?, pattern, *json);
         }

@@ -17,22 +17,19 @@
 //! long message only the first [`MOST_BYTES`] are read.
 
 mod contradict;
-mod dates;
 mod phrases;
 mod signals;
-mod spans;
 mod statements;
 mod topic;
-mod words;
 
 pub use contradict::{Known, alike, contradicted};
-pub use dates::FoundDate;
-pub use spans::{Span, SpanKind};
 pub use statements::{Statement, is_trait};
 pub use topic::topic_changed;
 
 use garret_core::gate::Signals;
-use words::Text;
+use garret_language::dates::{self, DateMention};
+use garret_language::sentences::Text;
+use garret_language::spans::{self, Span, SpanKind};
 
 /// The cues in a message.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,7 +47,7 @@ pub struct Cues {
     /// The message takes something back or denies something.
     pub negation: bool,
     /// Dates in it.
-    pub dates: Vec<FoundDate>,
+    pub dates: Vec<DateMention>,
     /// Addresses and identifiers in it.
     pub spans: Vec<Span>,
     /// Statements of the user about themselves or something of theirs.

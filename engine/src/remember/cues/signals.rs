@@ -1,6 +1,6 @@
 //! Turns of phrase that say how a message is meant.
 
-use super::words::{Text, Word, among, starts};
+use garret_language::sentences::{Text, Word, among, starts};
 
 /// Whether what is new is asked for.
 pub(super) fn freshness(text: &Text<'_>) -> bool {

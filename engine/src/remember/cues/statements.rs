@@ -6,7 +6,7 @@ use super::phrases::{
     ADVERBS, JOINS, NO_THING, NO_TRAIT, NOT_SAID, PHRASES, Phrase, STOPS, TRADES, TRAITS, TURNS,
     Value, WIDE,
 };
-use super::words::{Sentence, Text, Word, among, is_wide};
+use garret_language::sentences::{Sentence, Text, Word, among, is_wide};
 
 /// Something that a user said of a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,80 @@
+//! Public incidents of other systems, each replayed against this one.
+//!
+//! One file a case, named by project and number of the report. It opens with what happened there and
+//! what has to hold here. A case runs on a scripted model where the logic alone is at stake, on a
+//! small real one where the tokenizer, the cache or the sampler is, and on the whole program where
+//! two processes meet. Cases that need the insides of a crate stand in that crate's own tests and are
+//! named there in the same way: `grep -rn 'llama.cpp#' --include=*.rs`.
+
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "helpers of tests fail as tests do"
+)]
+
+mod continue_878;
+mod crush_2551;
+mod home_assistant_147150;
+mod letta_957;
+mod llama_cpp_12295;
+mod llama_cpp_17284;
+mod llama_cpp_21831;
+mod llama_cpp_24382;
+mod llama_cpp_3969;
+mod llama_cpp_9383;
+mod mcp_servers_4797;
+mod mem0_4536;
+mod mem0_4573;
+mod oh_my_pi_12362;
+mod ollama_17427;
+mod ollama_8531;
+mod omlx_2990;
+mod open_webui_24401;
+mod open_webui_28316;
+mod open_webui_6677;
+mod redb_620;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use garret::agent::{Agent, Options};
+use garret::open::LocalAgent;
+use garret_core::time::{Confidence, WallTime};
+use garret_core::token::Token;
+use garret_hal::media::RamMedium;
+use garret_storage::Store;
+use garret_tests::models::{STARTER, config, find};
+use garret_tests::scripted::ScriptedModel;
+use garret_tests::talk::{TestAgent, parts};
+
+/// A moment before all that tests say.
+const AT: WallTime = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
+
+/// A store in memory.
+fn store() -> Arc<Store> {
+    Arc::new(Store::on_medium("test", Box::new(RamMedium::new())).unwrap())
+}
+
+/// An agent on a scripted model and `store`.
+fn agent_on(store: &Arc<Store>, model: &ScriptedModel, options: Options) -> TestAgent {
+    Agent::new(parts(model, Arc::clone(store)), options).unwrap()
+}
+
+/// An agent on a scripted model and a store of its own.
+fn agent(model: &ScriptedModel, options: Options) -> TestAgent {
+    agent_on(&store(), model, options)
+}
+
+/// An agent on the starter model, which answers with few tokens and never by chance; nothing where
+/// the model is missing.
+fn real(data: &Path, settings: &[(&'static str, &str)]) -> Option<LocalAgent> {
+    let few = [&[("max_tokens", "4")], settings].concat();
+    Some(garret::open::agent(&config(&find(STARTER)?, data, &few)).unwrap())
+}
+
+/// A prompt of a scripted model as text, without its structure.
+fn text(prompt: &[Token]) -> String {
+    let bytes = prompt.iter().filter_map(|token| u8::try_from(token.0).ok()).collect();
+    String::from_utf8(bytes).unwrap()
+}
