@@ -1,19 +1,20 @@
-//! What a figure was measured on.
+//! The configuration and the parts that a figure is measured with.
 
 use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
 use garret::agent::{Options, Parts};
-use garret::config::{Config, Home, Sources, Switch};
+use garret::config::{Config, Sources, Switch};
 use garret::open::{self, Plan};
-use garret_core::model::ModelFacts;
+use garret_core::model::{ChatModel, ModelFacts};
 use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
-use garret_hal::sensors::{CpuSensor, Machine, MemorySensor};
 
-/// What the environment and this device give, with `flags`, a chat model if one is named, and what is
-/// remembered in `data`.
+use crate::machine;
+
+/// Returns the configuration that the environment and this device give, with `flags`, a chat model if
+/// one is named, and the data folder `data`.
 pub(crate) fn configuration(
     data: &Path,
     model: Option<&Path>,
@@ -23,30 +24,21 @@ pub(crate) fn configuration(
     if let Some(model) = model {
         flags.push(("model", model.display().to_string()));
     }
-    let home = Home::from_environment(|name| std::env::var_os(name));
-    let environment = garret::config::environment()?;
-    let device = garret::config::device_profile();
-    Ok(Config::resolve(Sources { flags, environment, file: None, device, home })?)
+    Ok(Config::resolve(Sources { flags, file: None, ..Sources::of_process()? })?)
 }
 
-/// How an agent behaves by `config`, with the same replies to the same prompts.
-pub(crate) fn options(config: &Config) -> Options {
+/// Returns the settings of an agent as `config` has them, with the same replies to the same prompts, and
+/// with tools only where they are asked for.
+pub(crate) fn options(config: &Config, model: &impl ChatModel) -> Options {
     Options {
-        system_prompt: config.system_prompt.value.as_str().into(),
-        max_tokens: config.max_tokens.value,
-        memory_tokens: config.memory_tokens.value,
-        compact_at: config.compact_at.value,
-        show_time: config.show_time.value,
         sampling: config.sampling(1),
         draw_seed: false,
-        companions: config.companions.value,
-        companion_size: config.companion_schema.value,
         tools: config.tools.value == Switch::On,
-        tool_protocol: config.tool_protocol.value,
+        ..open::options(config, model.facts())
     }
 }
 
-/// What an agent is made of that remembers in the store of `config`, without an embedder.
+/// Returns the parts of an agent that remembers in the store of `config`, without an embedder.
 pub(crate) fn parts<M, E>(
     config: &Config,
     model: M,
@@ -64,11 +56,11 @@ pub(crate) fn parts<M, E>(
 
 /// Prints device, build and model, so that a figure can be compared with another.
 pub(crate) fn print(config: &Config, plan: &Plan, facts: ModelFacts) {
-    print_device();
+    machine::print_device();
     println!(
         "flags    garret {}, {}, batch {}, threads {}/{}, KV {}, window {}",
         env!("CARGO_PKG_VERSION"),
-        BUILD,
+        machine::BUILD,
         config.batch.value,
         config.threads.value,
         config.batch_threads.value,
@@ -77,23 +69,4 @@ pub(crate) fn print(config: &Config, plan: &Plan, facts: ModelFacts) {
     );
     let hash: String = facts.fingerprint.iter().map(|byte| format!("{byte:02x}")).collect();
     println!("model    {} sha256 {hash}", plan.info.name);
-}
-
-/// Prints what it runs on.
-pub(crate) fn print_device() {
-    let machine = Machine::new();
-    let cpu = machine.cpu();
-    let memory = machine.memory().map_or(0, |memory| memory.total >> 20);
-    let name = cpu_name().unwrap_or_else(|| "unknown processor".into());
-    println!("device   {name}, {} threads seen, {memory} MiB", cpu.logical);
-}
-
-/// How it was compiled.
-pub(crate) const BUILD: &str =
-    if cfg!(debug_assertions) { "debug build: not comparable" } else { "release build" };
-
-fn cpu_name() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = text.lines().find(|line| line.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
 }

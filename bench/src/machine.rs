@@ -1,28 +1,42 @@
-//! What a figure was measured on, and what the machine can do at most.
+//! The machine that a figure was measured on, its clocks, and what it can do at most.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
+use garret_hal::sensors::{CpuSensor, Machine, MemorySensor};
 use rustix::time::{ClockId, clock_gettime};
-
-use crate::conditions;
 
 /// Prints device and build.
 pub(crate) fn print() {
-    conditions::print_device();
-    println!(
-        "flags    garret {}, {}, one thread each",
-        env!("CARGO_PKG_VERSION"),
-        conditions::BUILD
-    );
+    print_device();
+    println!("flags    garret {}, {}, one thread each", env!("CARGO_PKG_VERSION"), BUILD);
 }
 
-/// Processor time of this thread so far.
+/// Prints the device.
+pub(crate) fn print_device() {
+    let machine = Machine::new();
+    let cpu = machine.cpu();
+    let memory = machine.memory().map_or(0, |memory| memory.total >> 20);
+    let name = cpu_name().unwrap_or_else(|| "unknown processor".into());
+    println!("device   {name}, {} threads seen, {memory} MiB", cpu.logical);
+}
+
+/// The build, in words.
+pub(crate) const BUILD: &str =
+    if cfg!(debug_assertions) { "debug build: not comparable" } else { "release build" };
+
+fn cpu_name() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// Returns the processor time of this thread so far.
 pub(crate) fn thread_time() -> Duration {
     spent(ClockId::ThreadCPUTime)
 }
 
-/// Processor time of this process so far.
+/// Returns the processor time of this process so far.
 pub(crate) fn process_time() -> Duration {
     spent(ClockId::ProcessCPUTime)
 }
@@ -33,22 +47,22 @@ fn spent(clock: ClockId) -> Duration {
     Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Microseconds that something took.
+/// The time that something took, in microseconds.
 #[derive(Clone, Copy)]
-pub(crate) struct Took {
+pub(crate) struct Spent {
     pub(crate) wall_us: f64,
     pub(crate) cpu_us: f64,
 }
 
-/// What `act` gives and how long it takes.
-pub(crate) fn timed<T>(act: impl FnOnce() -> T) -> (T, Took) {
+/// Does `act` and measures how long it takes.
+pub(crate) fn timed<T>(act: impl FnOnce() -> T) -> (T, Spent) {
     let (began, before) = (Instant::now(), thread_time());
     let result = act();
     let cpu_us = (thread_time() - before).as_secs_f64() * 1e6;
-    (result, Took { wall_us: began.elapsed().as_secs_f64() * 1e6, cpu_us })
+    (result, Spent { wall_us: began.elapsed().as_secs_f64() * 1e6, cpu_us })
 }
 
-/// Bytes a second at which this thread reads `bytes` from memory, by processor time: one after the
+/// Measures the bytes a second at which this thread reads `bytes` from memory, by processor time: one after the
 /// other, or in four parts side by side, whichever is faster.
 pub(crate) fn read_rate(bytes: &[i8]) -> f64 {
     let rate = |sum: fn(&[i8]) -> u64| {
@@ -59,7 +73,8 @@ pub(crate) fn read_rate(bytes: &[i8]) -> f64 {
     rate(sum::<1>).max(rate(sum::<4>))
 }
 
-/// Many sums at a time, so that only memory limits it. What doesn't fill all parts is left out.
+/// Adds all words of `bytes`, many sums at a time, so that only memory limits it. A rest that doesn't
+/// fill all parts is left out.
 fn sum<const PARTS: usize>(bytes: &[i8]) -> u64 {
     let mut sums = [0_u64; 32];
     let (chunks, _) = bytes.as_chunks::<256>();
@@ -75,7 +90,7 @@ fn sum<const PARTS: usize>(bytes: &[i8]) -> u64 {
     sums.iter().fold(0, |sum, word| sum.wrapping_add(*word))
 }
 
-/// A number of bytes in `/proc/self/status`, such as `VmRSS`.
+/// Reads a number of bytes in `/proc/self/status`, such as `VmRSS`.
 pub(crate) fn status_bytes(name: &str) -> Option<f64> {
     field(&std::fs::read_to_string("/proc/self/status").ok()?, name)
 }

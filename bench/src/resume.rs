@@ -78,7 +78,8 @@ fn keep(config: &Config, tokens: usize, session: &SessionId) -> Result<usize, Bo
     tell(&store, &mut encoder, tokens, session)?;
     drop(store);
     let parts = conditions::parts(config, model, encoder)?;
-    let mut agent = Agent::new(parts, conditions::options(config))?;
+    let options = conditions::options(config, &parts.model);
+    let mut agent = Agent::new(parts, options)?;
     first_token(&mut agent, session, "Where were we?")?;
     smol::block_on(agent.idle(session));
     let snapshot = agent.snapshot(session, 0, u64::MAX).ok_or("there is nothing to keep")?;
@@ -138,7 +139,8 @@ fn go_on(config: &Config, session: &SessionId, resumes: bool) -> Result<Restart,
     let began = Instant::now();
     let (model, encoder) = Plan::new(config)?.load(config)?;
     let parts = conditions::parts(config, model, encoder)?;
-    let mut agent = Agent::new(parts, conditions::options(config))?;
+    let options = conditions::options(config, &parts.model);
+    let mut agent = Agent::new(parts, options)?;
     let load = began.elapsed().as_secs_f64();
     let began = Instant::now();
     if resumes && agent.resume(session) == 0 {

@@ -100,7 +100,8 @@ impl Bench {
     ) -> Result<Self, Box<dyn Error>> {
         let recorder = Recorder::new(chat);
         let parts = conditions::parts(config, recorder.clone(), encoder)?;
-        let agent = Agent::new(parts, conditions::options(config))?;
+        let options = conditions::options(config, &parts.model);
+        let agent = Agent::new(parts, options)?;
         Ok(Self { agent, recorder, other, session: "bench".parse()?, known: 0, from: 1 })
     }
 

@@ -71,10 +71,9 @@
 //! What holds, and is tested by cutting the power at every moment of a workload: an acknowledged
 //! write is there afterwards; one that was under way is there whole or not at all.
 //!
-//! Beside redb and rkyv it stands on four crates, for the words of all languages:
-//! `unicode-segmentation` (where words begin and end), `unicode-normalization` (accents and widths
-//! folded), `rust-stemmers` (Snowball, so that "bees" finds "bee"), `whatlang` (which language,
-//! where common words don't tell). For [`vectors`] on two more: `half` (half-precision numbers), and
+//! Beside redb and rkyv it stands on `garret-language` for the words of all languages, and on
+//! `unicode-normalization` and `unicode-segmentation` for keys of facts and for spellings of what is
+//! erased. For [`vectors`] on two more: `half` (half-precision numbers), and
 //! `zerocopy` (int8 rows read where they lie, without unsafe code of ours). `postcard` writes the
 //! journal's frames and bundles, `serde_json` exports as JSON Lines: what people read elsewhere mustn't
 //! depend on how well we escape.
@@ -92,55 +91,45 @@
 
 #![forbid(unsafe_code)]
 
-mod backend;
 mod bundle;
-mod create;
-mod error;
+mod conversations;
+mod erase;
 pub mod facts;
-mod forget;
-mod import;
+mod files;
+mod ground;
 mod index;
 mod journal;
-mod lock;
-mod name;
-mod open;
-mod part;
 mod postings;
-mod read;
-mod record;
-mod rewrite;
 pub mod search;
-mod since;
-mod snapshot;
-mod stats;
 mod store;
 pub mod summaries;
-mod table;
 pub mod vectors;
 mod verify;
-mod view;
-mod write;
 
 pub use bundle::{
     Backup, BackupError, BundleCounts, ExportError, Format, ImportError, ImportReport, Place, Taken,
 };
-pub use error::{OpenError, ReadError, WriteError};
+pub use conversations::import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
+pub use conversations::view::{
+    DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView,
+};
+pub use erase::{Erasure, Forgotten, ForgottenItem, ForgottenKind, Selection, Trace};
 pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
     FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Pin, Usage,
 };
-pub use forget::{Erasure, Forgotten, ForgottenItem, ForgottenKind, Selection, Trace};
-pub use import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
-pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
-pub use part::Part;
-pub use rewrite::Compacted;
-pub use since::Since;
-pub use snapshot::{SnapshotKind, Ticket, Unusable};
-pub use stats::{FactStats, Stats};
-pub use store::{MAX_BYTES, Store};
+pub use files::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
+pub use files::part::Part;
+pub use ground::error::{ReadError, WriteError};
+pub use ground::limits::MAX_BYTES;
+pub use store::Store;
+pub use store::error::OpenError;
+pub use store::since::Since;
+pub use store::snapshot::{SnapshotKind, Ticket, Unusable};
+pub use store::stats::{FactStats, Stats};
+pub use store::summaries::MAX_STATE_BYTES;
+pub use store::vacuum::Compacted;
 pub use summaries::{
-    MAX_STATE_BYTES, NewSummary, StateKind, Summary, SummaryError, SummaryId, SummaryIdError,
-    SummaryMethod,
+    NewSummary, StateKind, Summary, SummaryError, SummaryId, SummaryIdError, SummaryMethod,
 };
 pub use verify::{Checked, Problem, Report};
-pub use view::{DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};

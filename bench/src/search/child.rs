@@ -4,7 +4,6 @@
 use std::error::Error;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use clap::Subcommand;
@@ -16,10 +15,10 @@ use garret_storage::{ImportedTurn, Store};
 use super::corpus::{Query, Record};
 use super::vectors;
 use crate::machine::{process_time, status_bytes, timed};
-use crate::peers::{Measured, measured};
+use crate::peers::Measured;
 use crate::{lines, stand_in};
 
-/// What such a process does.
+/// The task of a process of Garret's.
 #[derive(Subcommand)]
 pub(crate) enum Task {
     /// Stores the records; closes the store, or waits to be killed
@@ -36,7 +35,7 @@ pub(crate) enum Task {
         folder: PathBuf,
         queries: PathBuf,
         k: usize,
-        /// By their vectors, too
+        /// Search by the queries' vectors, too
         #[arg(long)]
         vectors: bool,
     },
@@ -46,7 +45,7 @@ pub(crate) enum Task {
     Reopen { folder: PathBuf, session: String },
 }
 
-/// Does it, and prints what was measured.
+/// Does a task, and prints what was measured.
 pub(crate) fn run(task: &Task) -> Result<(), Box<dyn Error>> {
     let measured = match task {
         Task::Fill { folder, records, hang } => fill(folder, records, *hang)?,
@@ -59,37 +58,7 @@ pub(crate) fn run(task: &Task) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Has a process do it.
-pub(super) fn spawn(arguments: &[&str]) -> Result<Measured, Box<dyn Error>> {
-    measured(command(arguments)?)
-}
-
-/// Has a process fill a store, and kills it when all is acknowledged.
-pub(super) fn fill_and_kill(folder: &Path, records: &Path) -> Result<(), Box<dyn Error>> {
-    let (folder, records) = (folder.to_string_lossy(), records.to_string_lossy());
-    let mut command = command(&["fill", "--hang", &folder, &records])?;
-    let mut child = Killed(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?);
-    let mut ready = [0];
-    child.0.stdout.take().ok_or("no output")?.read_exact(&mut ready)?;
-    Ok(())
-}
-
-struct Killed(Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn command(arguments: &[&str]) -> Result<Command, Box<dyn Error>> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("child").args(arguments);
-    Ok(command)
-}
-
-/// The store that is measured.
+/// Opens the store that is measured.
 pub(super) fn open(folder: &Path) -> Result<Store, Box<dyn Error>> {
     Ok(Store::open(folder, "bench", |path| Ok(Box::new(FileMedium::open(path)?)))?)
 }
@@ -157,7 +126,7 @@ pub(super) fn accept(store: &Store, records: &[Record]) -> Result<(), Box<dyn Er
     Ok(())
 }
 
-/// Bytes of all files in `folder` and below.
+/// Counts the bytes of all files in `folder` and below.
 pub(super) fn folder_bytes(folder: &Path) -> Result<f64, Box<dyn Error>> {
     let mut bytes = 0.0;
     for entry in std::fs::read_dir(folder)? {
@@ -192,7 +161,7 @@ fn embed(folder: &Path) -> Result<Measured, Box<dyn Error>> {
     })
 }
 
-/// With vectors, each query's is made before its time begins.
+/// Answers queries. The vector of each is made before its time begins.
 fn query(
     folder: &Path,
     queries: &Path,

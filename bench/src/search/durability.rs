@@ -10,6 +10,7 @@ use super::Options;
 use super::child;
 use super::corpus::{self, Record};
 use super::loopback::Loopback;
+use super::process;
 use crate::peers::{Measured, Peers, SQLITE_WAL};
 use crate::report::{Report, Target, Unit};
 use crate::statistics::median;
@@ -197,9 +198,9 @@ fn reopen(options: &Options, report: &mut Report, count: usize) -> Result<(), Bo
     let records = corpus::records(options.data.as_deref(), count)?;
     lines::write(&file, &records)?;
     let last = records.last().map_or("", |record| &record.session);
-    child::fill_and_kill(&data, &file)?;
+    process::fill_and_kill(&data, &file)?;
     // Each time as it was left: reading writes nothing.
-    let open = |_| child::spawn(&["reopen", &data.to_string_lossy(), last]);
+    let open = |_| process::spawn(&["reopen", &data.to_string_lossy(), last]);
     let opened = (0..5).map(open).collect::<Result<Vec<_>, _>>()?;
     let time = median(&opened.iter().map(Measured::p50).collect::<Vec<_>>());
     let target = Some(Target::AtMost(50_000.0));

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::path::Path;
 
 use super::Options;
-use super::child;
 use super::corpus;
+use super::process;
 use crate::lines;
 use crate::peers::{FTS5, LEAN_MEMORY, Measured, Peers};
 use crate::report::{Figure, Report, Target, Unit};
@@ -56,11 +56,11 @@ fn measure(
     };
     let data = file("garret");
     std::fs::create_dir(&data)?;
-    let filled = child::spawn(&["fill", &data, &records])?;
+    let filled = process::spawn(&["fill", &data, &records])?;
     let (asked_all, k) = (queries(QUERIES)?, K.to_string());
-    let words = child::spawn(&["query", &data, &asked_all, &k])?;
-    let embedded = child::spawn(&["embed", &data])?;
-    let hybrid = child::spawn(&["query", "--vectors", &data, &asked_all, &k])?;
+    let words = process::spawn(&["query", &data, &asked_all, &k])?;
+    let embedded = process::spawn(&["embed", &data])?;
+    let hybrid = process::spawn(&["query", "--vectors", &data, &asked_all, &k])?;
 
     let folder_of = |name: &str| std::fs::create_dir(file(name)).map(|()| file(name));
     let (fts5, lean) = (folder_of("fts5")?, folder_of("lean-memory")?);

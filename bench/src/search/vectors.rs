@@ -11,7 +11,7 @@ use garret_hal::media::FileMedium;
 use garret_llm::{Backend, Embedder, PoolingOptions};
 use garret_storage::vectors::{Rotation, Side, Spec, UnitKey, VectorStore};
 
-use super::{Options, child, corpus};
+use super::{Options, corpus, process};
 use crate::machine::{read_rate, status_bytes, thread_time, timed};
 use crate::peers::{FAISS, Measured, Peers, SQLITE_VEC, USEARCH};
 use crate::report::{Report, Target, Unit};
@@ -160,7 +160,7 @@ impl Case {
         let folder = self.folder.path();
         let queries = write(folder, "queries.f32", &self.queries)?;
         let alone =
-            child::spawn(&["nearest", &folder.to_string_lossy(), &queries.to_string_lossy()])?;
+            process::spawn(&["nearest", &folder.to_string_lossy(), &queries.to_string_lossy()])?;
         (measured.resident_bytes, measured.mapped_bytes) =
             (alone.resident_bytes, alone.mapped_bytes);
         Ok(measured)

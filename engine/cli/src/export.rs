@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 
 use garret::config::Config;
 use garret::export::{ExportError, Format, Options, export};
-use garret::fingerprint;
+use garret::open;
 use garret_core::time::Clock as _;
 use garret_hal::clock::SystemClock;
 use garret_storage::Store;
@@ -23,7 +23,7 @@ pub(super) fn run(
     let options = Options {
         format: format(args),
         turn: args.turn,
-        models: fingerprint::known(&config.data.value),
+        models: open::known_models(&config.data.value),
         now_ms: Some(SystemClock::new().wall().unix_ms),
     };
     let Some(file) = &args.output else {

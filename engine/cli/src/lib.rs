@@ -13,25 +13,20 @@
 
 pub mod ab;
 mod args;
-mod ask;
 mod catch_up;
 mod chat;
-mod columns;
-mod commands;
-mod compare;
 mod config;
+mod dates;
 mod doctor;
 mod export;
-mod input;
-mod interrupt;
 mod lines;
 mod memory;
 mod models;
 mod new_file;
 mod output;
 mod session;
+mod session_name;
 mod tools;
-mod why;
 
 use std::process::ExitCode;
 

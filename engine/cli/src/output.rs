@@ -5,11 +5,11 @@ use std::io::{self, IsTerminal, Write};
 
 use tracing_subscriber::EnvFilter;
 
-pub(super) use garret::tame::tame;
+pub(super) use garret::escape_control::escape_control;
 
 /// Prints a line for people on stdout at once.
 pub(super) fn say(line: &str) -> io::Result<()> {
-    say_exactly(&tame(line))
+    say_exactly(&escape_control(line))
 }
 
 /// Prints a line for programs on stdout at once, byte for byte.
@@ -22,7 +22,7 @@ pub(super) fn say_exactly(line: &str) -> io::Result<()> {
 /// Prints part of a line for people on stdout at once.
 pub(super) fn say_part(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    write!(out, "{}", tame(text))?;
+    write!(out, "{}", escape_control(text))?;
     out.flush()
 }
 
@@ -33,12 +33,12 @@ pub(super) fn say_json(value: &impl serde::Serialize) -> Result<(), Box<dyn Erro
 
 /// Prints an error on stderr. That stderr is closed is no reason to fail.
 pub(super) fn complain(error: &(impl Error + ?Sized)) {
-    let _ = writeln!(io::stderr(), "garret: {}", tame(&error.to_string()));
+    let _ = writeln!(io::stderr(), "garret: {}", escape_control(&error.to_string()));
 }
 
 /// Prints a line for the user on stderr.
 pub(super) fn note(line: &str) {
-    let _ = writeln!(io::stderr(), "{}", tame(line));
+    let _ = writeln!(io::stderr(), "{}", escape_control(line));
 }
 
 /// Whether `error` only says that nobody reads our output any more.

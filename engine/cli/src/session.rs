@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use garret::config::Config;
 use garret::open;
 use garret_core::id::SessionId;
-use garret_language::local_time;
 use garret_storage::{SessionInfo, Store};
 use serde::Serialize;
 
 use super::args::{Session, SessionAction};
+use super::dates::when;
 use super::{Ended, catch_up, export, lines, output, tools};
 
 /// Runs the command.
@@ -150,20 +150,14 @@ struct Said<'a> {
 impl Said<'_> {
     fn for_people(&self) -> String {
         let reply = match (self.reply, self.finish) {
-            (Some(reply), Some("stop")) => output::tame(reply).into_owned(),
+            (Some(reply), Some("stop")) => output::escape_control(reply).into_owned(),
             (Some(reply), finish) => {
-                format!("{} [{}]", output::tame(reply), finish.unwrap_or("unknown end"))
+                format!("{} [{}]", output::escape_control(reply), finish.unwrap_or("unknown end"))
             }
             (None, Some(why)) => format!("[{why}]"),
             (None, None) => "[not answered]".into(),
         };
-        let user = output::tame(self.user);
+        let user = output::escape_control(self.user);
         format!("--- turn {}, {}\nUser: {user}\nAssistant: {reply}", self.turn, self.accepted)
     }
-}
-
-/// Local time to the second.
-pub(super) fn when(unix_ms: i64) -> String {
-    let when = local_time::format(unix_ms, "%Y-%m-%d %H:%M:%S %:z");
-    when.unwrap_or_else(|| "at an unknown time".into())
 }

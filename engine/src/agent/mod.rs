@@ -33,7 +33,7 @@ mod turn;
 use std::sync::Arc;
 
 use garret_core::assemble;
-use garret_core::budget::Budget;
+use garret_core::budget::{Budget, BudgetError};
 use garret_core::gate::Mode;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, ModelFacts, ModelRole, Sampling};
@@ -152,13 +152,8 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     /// # Errors
     /// [`AgentError`] says what to change.
     pub fn new(mut parts: Parts<M, E>, options: Options) -> Result<Self, AgentError> {
-        let mut budget = Budget::for_window(parts.model.facts().n_ctx)?;
-        if let Some(tokens) = options.max_tokens {
-            budget = budget.with_reply_reserve(tokens)?;
-        }
-        if let Some(tokens) = options.memory_tokens {
-            budget = budget.with_memory(tokens)?;
-        }
+        let n_ctx = parts.model.facts().n_ctx;
+        let mut budget = budget(n_ctx, options.max_tokens, options.memory_tokens)?;
         if !options.has_companions() {
             budget = budget.without_companions();
         }
@@ -303,6 +298,22 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     fn now_ms(&self) -> i64 {
         i64::try_from(self.parts.clock.monotonic_us() / 1_000).unwrap_or(i64::MAX)
     }
+}
+
+/// Divides a window of `n_ctx` tokens as `max_tokens` and `memory_tokens` of [`Options`] ask.
+pub(crate) fn budget(
+    n_ctx: u32,
+    max_tokens: Option<u32>,
+    memory_tokens: Option<u32>,
+) -> Result<Budget, BudgetError> {
+    let mut budget = Budget::for_window(n_ctx)?;
+    if let Some(tokens) = max_tokens {
+        budget = budget.with_reply_reserve(tokens)?;
+    }
+    if let Some(tokens) = memory_tokens {
+        budget = budget.with_memory(tokens)?;
+    }
+    Ok(budget)
 }
 
 /// Microseconds after which a companion's answer isn't waited for any longer.

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::Head;
+use super::head::Head;
 use super::prompt::{Prompt, Segment};
 use super::turn::{Companions, Fact, Model, Receipt, Reply, Round, Summary, Turn};
-use crate::tame::tame;
+use crate::escape_control::escape_control;
 
 /// Writes what stands above the turns.
 pub(super) fn head(out: &mut dyn Write, head: &Head<'_>, turns: u64) -> io::Result<()> {
@@ -66,7 +66,7 @@ pub(super) fn turn(out: &mut dyn Write, turn: &Turn) -> io::Result<()> {
     turn.summaries.iter().try_for_each(|it| summary(out, it))
 }
 
-/// When it was, how it ended, and by which model.
+/// Writes when a turn was, how it ended, and by which model.
 fn facts_of(out: &mut dyn Write, turn: &Turn) -> io::Result<()> {
     if let Some(accepted) = &turn.accepted {
         let sure = match turn.clock {
@@ -198,17 +198,17 @@ fn seconds(ms: f64) -> String {
     format!("{:.2} s", ms / 1_000.0)
 }
 
-/// A stored text, in a fence that is longer than any run of backticks in it.
+/// Writes a stored text in a fence that is longer than any run of backticks in it.
 pub fn fence(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    let text = tame(text);
+    let text = escape_control(text);
     let fence = "`".repeat((longest_run(&text) + 1).max(3));
     let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
     writeln!(out, "{fence}text\n{text}{end}{fence}")
 }
 
-/// A stored text within a line.
+/// Returns a stored text as code within a line.
 pub fn code(text: &str) -> String {
-    let text = tame(text).replace(['\n', '\t'], " ");
+    let text = escape_control(text).replace(['\n', '\t'], " ");
     let ticks = "`".repeat(longest_run(&text) + 1);
     let pad =
         if text.is_empty() || text.starts_with('`') || text.ends_with('`') { " " } else { "" };

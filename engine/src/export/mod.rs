@@ -77,6 +77,7 @@
 //! UTF-8 (a character that the end of a reply cut in two) are shown as U+FFFD. What the template wrote
 //! between two texts stands in one segment, with the block of the second.
 
+mod head;
 mod markdown;
 mod prompt;
 mod turn;
@@ -84,51 +85,51 @@ mod turn;
 use std::io::{self, Write};
 
 use garret_core::id::{SessionId, TurnSeq};
-use garret_storage::{ReadError, SessionInfo, Store};
-use serde::Serialize;
+use garret_storage::{ReadError, Store};
 
-use garret_language::local_time;
-pub use markdown::{code, fence};
+use head::Head;
 use turn::{Reader, Turn};
 
-/// How an export is written.
+pub use markdown::{code, fence};
+
+/// The form in which an export is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// For programs, and exact.
+    /// JSON, for programs, and exact.
     #[default]
     Json,
-    /// For people.
+    /// Markdown, for people.
     Markdown,
 }
 
-/// What is exported, and how.
+/// The part of a conversation that is exported, and the form.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// How it is written.
+    /// The form.
     pub format: Format,
     /// This turn alone; `None` for all.
     pub turn: Option<TurnSeq>,
     /// File names of models, by the SHA-256 of the file.
     pub models: Vec<([u8; 32], String)>,
-    /// When the export is made, in milliseconds since 1970; `None` leaves it out.
+    /// The moment at which the export is made, in milliseconds since 1970; `None` leaves it out.
     pub now_ms: Option<i64>,
 }
 
-/// Why there is no export, or only the beginning of one.
+/// The reason for which there is no export, or only the beginning of one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// There is no such conversation.
+    /// No conversation has this name.
     #[error("there is no conversation `{0}`: see `garret session list`")]
     UnknownSession(SessionId),
-    /// It has no such turn.
+    /// The conversation has no such turn.
     #[error("conversation `{session}` has no turn {turn}: its turns are 1 to {turns}")]
     UnknownTurn {
         /// The conversation.
         session: SessionId,
         /// The turn.
         turn: TurnSeq,
-        /// Turns that there are.
+        /// The number of its turns.
         turns: TurnSeq,
     },
     /// The store can't be read.
@@ -139,10 +140,10 @@ pub enum ExportError {
     Write(#[from] io::Error),
 }
 
-/// Writes a conversation to `out`; how many turns it has written.
+/// Writes a conversation to `out` and returns the number of turns written.
 ///
 /// # Errors
-/// [`ExportError`]; what is written by then is no whole export.
+/// [`ExportError`]; a part of an export may be written by then.
 pub fn export(
     store: &Store,
     session: &SessionId,
@@ -159,8 +160,8 @@ pub fn export(
             return Err(ExportError::UnknownTurn { session, turn, turns });
         }
     };
-    let mut reader = Reader::new(store, session, options)?;
-    let head = Head::new(&info, options);
+    let mut reader = Reader::new(store, session, &options.models)?;
+    let head = Head::new(&info, options.now_ms);
     match options.format {
         Format::Json => head.begin_json(out)?,
         Format::Markdown => markdown::head(out, &head, info.turns)?,
@@ -181,44 +182,8 @@ pub fn export(
     Ok(written)
 }
 
-/// What an export begins with.
-#[derive(Serialize)]
-struct Head<'a> {
-    format: &'static str,
-    version: u32,
-    session: &'a str,
-    title: &'a str,
-    created: Option<String>,
-    exported: Option<String>,
-}
-
-impl<'a> Head<'a> {
-    fn new(info: &'a SessionInfo, options: &Options) -> Self {
-        Self {
-            format: "garret-session",
-            version: 1,
-            session: info.id.as_str(),
-            title: &info.title,
-            created: moment(info.created_ms),
-            exported: options.now_ms.and_then(moment),
-        }
-    }
-
-    /// Writes the object up to the beginning of its turns.
-    fn begin_json(&self, out: &mut dyn Write) -> io::Result<()> {
-        let head = serde_json::to_string(self)?;
-        let open = head.strip_suffix('}').unwrap_or(&head);
-        write!(out, "{open},\"turns\":[")
-    }
-}
-
 fn json_turn(out: &mut dyn Write, turn: &Turn, first: bool) -> io::Result<()> {
     out.write_all(if first { b"\n" } else { b",\n" })?;
     serde_json::to_writer(out, turn)?;
     Ok(())
-}
-
-/// A moment, in milliseconds since 1970, as RFC 3339 has it.
-fn moment(unix_ms: i64) -> Option<String> {
-    local_time::format(unix_ms, "%Y-%m-%dT%H:%M:%S%.3f%:z")
 }

@@ -9,15 +9,15 @@ use crate::prompt::history::{unanswered, words};
 use crate::receipt::ReceiptReport;
 use crate::trace::{Around, Cut, Shape, Stretch, Trace};
 
-/// What the model was given.
+/// The prompt of a turn on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Prompt {
-    /// Whether the segments are its very text.
+    /// True when the segments are the very text that the model was given.
     pub(super) exact: bool,
     pub(super) segments: Vec<Segment>,
 }
 
-/// A part of what the model was given.
+/// A part of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Segment {
     pub(super) block: String,
@@ -48,7 +48,7 @@ impl AsRef<str> for Source {
 }
 
 impl Prompt {
-    /// The prompt of the last of `views`, which are all of its turns, under a system message.
+    /// Makes the prompt of the last of `views`, which are all of its turns, under a system message.
     pub(super) fn read(
         trace: &Trace,
         receipt: Option<&ReceiptReport>,
@@ -77,7 +77,7 @@ impl Prompt {
     }
 }
 
-/// The system message.
+/// Returns the system message with its parts.
 fn instructions(text: &str, trace: &Trace) -> Source {
     let instructions = trace.shape.as_ref().map_or(text.len(), |shape| shape.instructions);
     let label = |block: &str, bytes| Label { block: block.into(), by: GARRET, turn: None, bytes };
@@ -86,7 +86,7 @@ fn instructions(text: &str, trace: &Trace) -> Source {
     Source { text: text.to_owned(), parts }
 }
 
-/// The two messages of an earlier turn.
+/// Returns the two messages of an earlier turn with their parts.
 fn turn(view: &TurnView<'_>, shape: &Shape) -> [Source; 2] {
     let label = |by, bytes| Label { block: "history".into(), by, turn: Some(view.seq), bytes };
     let source = |by, text: String| Source { parts: vec![label(by, text.len())], text };
@@ -103,7 +103,7 @@ fn turn(view: &TurnView<'_>, shape: &Shape) -> [Source; 2] {
     [user, reply]
 }
 
-/// The newest message.
+/// Returns the newest message with its parts.
 fn message(
     view: &TurnView<'_>,
     trace: &Trace,
@@ -127,7 +127,7 @@ fn message(
     Source { text: [&*trace.volatile, &user].concat(), parts }
 }
 
-/// A message as the prompt shows it.
+/// Returns a message as the prompt shows it.
 fn shown(view: &TurnView<'_>, cuts: &[Cut]) -> String {
     let shown = match cuts.iter().find(|cut| cut.turn == view.seq) {
         Some(cut) => Shown::cut(words(view), cut.head, cut.tail),
@@ -136,7 +136,7 @@ fn shown(view: &TurnView<'_>, cuts: &[Cut]) -> String {
     shown.by(view.speaker.unwrap_or_default()).content().parts().collect()
 }
 
-/// The segments of a stretch: of a text one for each of its parts.
+/// Returns the segments of a stretch: of a text one for each of its parts.
 fn segments(stretch: &Stretch<'_>, sources: &[Source]) -> Vec<Segment> {
     match stretch {
         Stretch::Template(at, bytes) => {
@@ -166,7 +166,7 @@ fn segments(stretch: &Stretch<'_>, sources: &[Source]) -> Vec<Segment> {
     }
 }
 
-/// The message with a result, and what the template wrote around it.
+/// Returns the message with a tool's result, and what the template wrote around it.
 pub(super) fn result(around: &Around, text: &str) -> Vec<Segment> {
     let written = |bytes| String::from_utf8_lossy(bytes).into_owned();
     let parts = [

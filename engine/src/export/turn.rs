@@ -7,8 +7,8 @@ use garret_core::time::Confidence;
 use garret_storage::{FactId, ReadError, ReplyView, Store, SummaryId, TurnView};
 use serde::Serialize;
 
+use super::head::moment;
 use super::prompt::{Prompt, Segment, result};
-use super::{Options, moment};
 use crate::receipt::{CompanionsReport, ReceiptReport, RoundReport, StoredReceipt};
 use crate::trace::{Around, Exchange, Shape, System, Trace};
 
@@ -114,11 +114,11 @@ impl<'a> Reader<'a> {
     pub(super) fn new(
         store: &'a Store,
         session: &'a SessionId,
-        options: &'a Options,
+        models: &'a [([u8; 32], String)],
     ) -> Result<Self, ReadError> {
         let summaries = store.summaries(session)?;
         let summaries = summaries.iter().map(|summary| (summary.to, summary.id)).collect();
-        Ok(Self { store, session, models: &options.models, summaries, base: None })
+        Ok(Self { store, session, models, summaries, base: None })
     }
 
     /// All that is known of a turn.
@@ -140,9 +140,10 @@ impl<'a> Reader<'a> {
             Some(self.said(view, trace.as_ref(), prompt))
         })?;
         let Some(said) = read else { return self.missing(turn) };
-        let (facts, summaries) = (self.facts(turn)?, self.summaries(turn)?);
+        let facts = self.facts(turn)?;
+        let summaries = self.summaries(turn)?;
         let rounds = receipt.as_ref().map(|receipt| receipt.rounds.as_slice());
-        let rounds = trace.as_ref().map(|trace| told(trace, rounds.unwrap_or_default()));
+        let rounds = trace.as_ref().map(|trace| lookups(trace, rounds.unwrap_or_default()));
         let shape = trace.and_then(|trace| trace.shape).unwrap_or_default();
         let Shape { wrote, given_up, .. } = shape;
         let companions = receipt.as_ref().map(companions);
@@ -292,7 +293,7 @@ impl Turn {
     }
 }
 
-/// Why there is no prompt, or why it isn't exact.
+/// Says why there is no prompt, or why it isn't exact.
 fn no_prompt(
     view: &TurnView<'_>,
     trace: Option<&Trace>,
@@ -314,8 +315,8 @@ fn no_prompt(
     }
 }
 
-/// What was looked up.
-fn told(trace: &Trace, reports: &[RoundReport]) -> Vec<Round> {
+/// Returns the lookups of a turn.
+fn lookups(trace: &Trace, reports: &[RoundReport]) -> Vec<Round> {
     let around = trace.shape.as_ref().map(|shape| shape.rounds.as_slice()).unwrap_or_default();
     let round = |(i, exchange): (usize, &Exchange)| {
         let report = reports.get(i);
@@ -343,7 +344,7 @@ fn companions(receipt: &StoredReceipt) -> Companions {
     }
 }
 
-/// What was read, or nothing where it is damaged: the rest of the turn is told all the same.
+/// Makes nothing of what is damaged: the rest of the turn is written all the same.
 fn unless_damaged<T>(read: Result<T, ReadError>, turn: TurnSeq) -> Result<Option<T>, ReadError> {
     match read {
         Ok(read) => Ok(Some(read)),

@@ -1,8 +1,8 @@
 //! Models of their own for companions.
 //!
 //! A file with the content of the chat model's, by whatever path, is the chat model: its companion
-//! goes on from the conversation, which costs a hundredth. So is one file for both companions loaded
-//! once.
+//! goes on from the conversation, which costs a hundredth. One file for both companions is loaded
+//! once, too.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,20 @@ use garret_llm::estimate::MemoryEstimate;
 use garret_llm::template::ChatTemplate;
 use garret_llm::vocab::Vocabulary;
 
-use super::{AgentOpenError, fingerprint_of, load, usable_window};
+use super::error::AgentOpenError;
+use super::load::{fingerprint_of, load};
+use super::window::usable_window;
 use crate::agent::OwnModel;
 use crate::config::Config;
 
 /// A companion's own model, checked from the file's header alone.
 #[derive(Debug)]
 pub struct RolePlan {
-    /// Whose model it is.
+    /// The companion.
     pub companion: Companion,
     /// The model file.
     pub path: PathBuf,
-    /// What it says of itself.
+    /// The header of the file, as far as it was read.
     pub info: ChatModelInfo,
     /// Its window, in tokens.
     pub n_ctx: u32,
@@ -71,12 +73,12 @@ fn plan_one(
         Some(other) => same_content(path, &other.path, config)?,
         None => false,
     };
-    let (kv, batch) = (config.kv_type.value, config.batch.value);
-    let need = (!shared).then(|| MemoryEstimate::of(&info.gguf, n_ctx, kv, batch));
+    let kv = config.kv_type.value;
+    let need = (!shared).then(|| MemoryEstimate::of(&info.gguf, n_ctx, kv, config.batch.value));
     Ok(Some(RolePlan { companion, path: path.to_owned(), info, n_ctx, need }))
 }
 
-/// Whether two files hold the same model. Only files of one length are hashed.
+/// Returns true when two files hold the same model. Only files of one length are hashed.
 fn same_content(a: &Path, b: &Path, config: &Config) -> Result<bool, AgentOpenError> {
     let unreadable = |path: &Path| {
         let path = path.to_owned();
@@ -119,5 +121,6 @@ fn share(
     Ok(OwnModel { model: model.clone(), encoder })
 }
 
-/// Tokens of such a model's window, if it was trained for as many: transcripts are short.
+/// Tokens of the window of a companion's own model, if it was trained for as many: transcripts are
+/// short.
 const WINDOW: u32 = 8_192;

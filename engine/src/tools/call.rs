@@ -182,6 +182,19 @@ impl Call {
         Self::parse(verb, payload)
     }
 
+    /// Returns the line of the same call with the first `skip` entries left out.
+    pub(super) fn skipping(&self, skip: usize) -> String {
+        let mut call = self.clone();
+        match &mut call {
+            Self::Grep { page, .. }
+            | Self::Lookup { page, .. }
+            | Self::Pinned { page }
+            | Self::Entity { page, .. } => page.skip = skip,
+            _ => {}
+        }
+        call.to_string()
+    }
+
     /// The verbs, as the protocol and errors list them.
     pub const VERBS: [&'static str; 7] =
         ["grep", "lookup", "expand", "describe", "timeline", "pinned", "entity"];

@@ -9,8 +9,7 @@ use garret_storage::{Fact, FactFilter, FactId};
 
 use super::answer::{Answer, Entry, date};
 use super::call::{Call, Page};
-use super::find::skipping;
-use super::{Context, ToolError};
+use super::context::{Context, ToolError};
 
 /// The facts about whoever is called `name`, those that hold first, the newest of them first.
 pub(super) fn entity(
@@ -61,13 +60,13 @@ fn listed(
     let total = facts.len();
     let mut entries = Vec::new();
     for (at, fact) in facts.into_iter().enumerate().skip(page.skip).take(page.k) {
-        entries.push(Entry { resume: skipping(call, at), ..entry(fact, names)? });
+        entries.push(Entry { resume: call.skipping(at), ..entry(fact, names)? });
     }
     if entries.is_empty() {
         return Ok(Answer::note(call, format!("There are only {total}.")));
     }
     let seen = page.skip.saturating_add(page.k);
-    let next = (total > seen).then(|| skipping(call, seen));
+    let next = (total > seen).then(|| call.skipping(seen));
     Ok(Answer { call: call.to_string(), entries, next, ..Answer::default() })
 }
 

@@ -8,8 +8,8 @@ use garret_storage::search::{Hit, Kind, Search};
 
 use super::answer::{Answer, Entry, date};
 use super::call::{Call, Page, Place};
+use super::context::{Context, ToolError};
 use super::grep::{self, Range};
-use super::{Context, ToolError};
 use crate::embed;
 
 /// What answers `words` best, messages and facts, of every conversation.
@@ -79,7 +79,7 @@ fn wanted(page: Page) -> usize {
 fn listed(call: &Call, page: Page, entries: Vec<Entry>, nothing: &str) -> Answer {
     let total = entries.len();
     let shown = entries.into_iter().enumerate().skip(page.skip).take(page.k);
-    let resumed = shown.map(|(at, entry)| Entry { resume: skipping(call, at), ..entry });
+    let resumed = shown.map(|(at, entry)| Entry { resume: call.skipping(at), ..entry });
     let entries: Vec<_> = resumed.collect();
     if entries.is_empty() && total > 0 {
         return Answer::note(call, format!("There are only {total}."));
@@ -88,21 +88,8 @@ fn listed(call: &Call, page: Page, entries: Vec<Entry>, nothing: &str) -> Answer
         return Answer::note(call, format!("{nothing} this. Other words may."));
     }
     let seen = page.skip.saturating_add(page.k);
-    let next = (total > seen).then(|| skipping(call, seen));
+    let next = (total > seen).then(|| call.skipping(seen));
     Answer { call: call.to_string(), entries, next, ..Answer::default() }
-}
-
-/// The same call with the first `skip` entries left out.
-pub(super) fn skipping(call: &Call, skip: usize) -> String {
-    let mut call = call.clone();
-    match &mut call {
-        Call::Grep { page, .. }
-        | Call::Lookup { page, .. }
-        | Call::Pinned { page }
-        | Call::Entity { page, .. } => page.skip = skip,
-        _ => {}
-    }
-    call.to_string()
 }
 
 fn entry(hit: &Hit) -> Entry {

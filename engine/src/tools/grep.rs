@@ -6,8 +6,7 @@ use regex_lite::Regex;
 
 use super::answer::{Answer, Entry, date};
 use super::call::{Call, Page, Place};
-use super::find::skipping;
-use super::{Context, ToolError};
+use super::context::{Context, ToolError};
 
 /// What is to be read, and how many finds of it.
 #[derive(Clone, Copy, Debug)]
@@ -58,11 +57,11 @@ pub(super) fn regex(
         };
     }
     if more {
-        answer.next = Some(skipping(call, range.page.skip.saturating_add(range.page.k)));
+        answer.next = Some(call.skipping(range.page.skip.saturating_add(range.page.k)));
     }
     let at = range.page.skip..;
     answer.entries =
-        at.zip(entries).map(|(at, entry)| Entry { resume: skipping(call, at), ..entry }).collect();
+        at.zip(entries).map(|(at, entry)| Entry { resume: call.skipping(at), ..entry }).collect();
     Ok(answer)
 }
 

@@ -31,6 +31,7 @@
 
 mod answer;
 mod call;
+mod context;
 mod facts;
 mod fence;
 mod find;
@@ -39,84 +40,17 @@ mod native;
 mod summaries;
 mod turns;
 
-use garret_core::id::{SessionId, TurnSeq};
-use garret_storage::{ReadError, Store};
-
-use crate::embed::Embed;
-
 pub use answer::{Answer, Entry};
 pub use call::{Call, CallError, Page, Pattern, Place, Target};
+pub use context::{Context, ToolError};
 pub(crate) use fence::harmless;
 pub use fence::{Fenced, fence};
 pub(crate) use native::{SPECS, read as read_call, usual as usual_call};
 
-/// What a call is answered from.
-#[derive(Clone, Copy)]
-pub struct Context<'a> {
-    /// What is remembered.
-    pub store: &'a Store,
-    /// Makes the vector of a query, so that `lookup` goes by meaning too.
-    pub embedder: Option<&'a dyn Embed>,
-    /// The conversation that is meant where none is named; without one, a call has to name it.
-    pub session: Option<&'a SessionId>,
-    /// The turn that is being answered: what is said in it isn't found.
-    pub turn: Option<TurnSeq>,
-    /// Now, in milliseconds since 1970, if the clock can be trusted.
-    pub now: Option<i64>,
-}
-
-impl<'a> Context<'a> {
-    /// A context of a store alone.
-    pub const fn new(store: &'a Store) -> Self {
-        Self { store, embedder: None, session: None, turn: None, now: None }
-    }
-
-    /// The conversation a call is about; `None` for all of them.
-    fn place(&self, place: &'a Place) -> Result<Option<&'a SessionId>, ToolError> {
-        match place {
-            Place::Everywhere => Ok(None),
-            Place::Session(id) => Ok(Some(id)),
-            Place::Here => self.session.map(Some).ok_or(ToolError::Nowhere),
-        }
-    }
-
-    /// The conversation of a call about one.
-    fn one(&self, place: &'a Place) -> Result<&'a SessionId, ToolError> {
-        self.place(place)?.ok_or(ToolError::Nowhere)
-    }
-
-    /// Whether a turn of `session` is the one that is being answered, or later.
-    fn is_current(&self, session: &SessionId, turn: TurnSeq) -> bool {
-        self.session == Some(session) && self.turn.is_some_and(|current| turn >= current)
-    }
-}
-
-impl std::fmt::Debug for Context<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context")
-            .field("session", &self.session)
-            .field("turn", &self.turn)
-            .field("now", &self.now)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Why a call has no answer.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ToolError {
-    /// It is about a conversation and none is meant.
-    #[error("say in which conversation: in=NAME")]
-    Nowhere,
-    /// The store can't be read, or has no such conversation.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-}
-
 /// Answers a call. What isn't there is an answer, too: a sentence that says so.
 ///
 /// # Errors
-/// [`ToolError`].
+/// [`ToolError`] when no conversation is meant, or the store can't be read.
 pub fn run(context: &Context<'_>, call: &Call) -> Result<Answer, ToolError> {
     match call {
         Call::Grep { pattern, place, page, before } => match pattern {

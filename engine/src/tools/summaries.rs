@@ -5,8 +5,8 @@ use garret_storage::{Summary, SummaryId};
 
 use super::answer::{Answer, Entry, date};
 use super::call::{Call, Place};
+use super::context::{Context, ToolError};
 use super::turns::exact;
-use super::{Context, ToolError};
 
 /// What a summary covers, when that was, what it was made from, and what it costs to expand it.
 pub(super) fn describe(

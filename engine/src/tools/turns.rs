@@ -5,7 +5,7 @@ use garret_storage::{Summary, TurnView};
 
 use super::answer::{Answer, Cut, Entry, date};
 use super::call::{Call, Place};
-use super::{Context, ToolError};
+use super::context::{Context, ToolError};
 
 /// The exact words of a turn, without the first `from` characters.
 pub(super) fn expand_turn(

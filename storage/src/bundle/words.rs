@@ -4,37 +4,33 @@ use std::borrow::Cow;
 
 use garret_core::time::Confidence;
 
+use garret_language::calendar::rfc3339;
+
 use crate::facts::table::kind_byte;
 use crate::facts::{EntityId, FactId, LinkKind};
-use crate::record::{byte_of, confidence_of};
-use garret_language::time_query::Day;
+use crate::ground::stamp::{byte_of, confidence_of};
 
-/// A moment in RFC 3339, UTC; none outside the years that this has.
-pub(super) fn moment(unix_ms: i64) -> Option<Cow<'static, str>> {
-    let Day { year, month, day } = Day::of(unix_ms);
-    let ms = unix_ms.rem_euclid(86_400_000);
-    let (seconds, ms) = (ms / 1_000, ms % 1_000);
-    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
-    let text = format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z");
-    (0..=9_999).contains(&year).then(|| text.into())
+/// Writes a moment in RFC 3339, UTC; `None` outside the years that this has.
+pub(crate) fn moment(unix_ms: i64) -> Option<Cow<'static, str>> {
+    rfc3339(unix_ms).map(Cow::Owned)
 }
 
 const CLOCKS: [(Confidence, &str); 3] =
     [(Confidence::Wrong, "wrong"), (Confidence::Unsure, "unsure"), (Confidence::Good, "good")];
 
 /// The name of a clock's confidence.
-pub(super) fn clock_name(byte: u8) -> Option<&'static str> {
+pub(crate) fn clock_name(byte: u8) -> Option<&'static str> {
     let confidence = confidence_of(byte)?;
     CLOCKS.iter().find(|(of, _)| *of == confidence).map(|(_, name)| *name)
 }
 
-pub(super) fn clock(name: &str) -> Result<u8, &'static str> {
+pub(crate) fn clock(name: &str) -> Result<u8, &'static str> {
     let found = CLOCKS.iter().find(|(_, of)| *of == name);
     found.map(|(confidence, _)| byte_of(*confidence)).ok_or("its clock isn't known")
 }
 
 /// A node as people see it: `f12`, `e3`.
-pub(super) fn node_name((tag, number): (u8, u64)) -> Option<String> {
+pub(crate) fn node_name((tag, number): (u8, u64)) -> Option<String> {
     match tag {
         0 => Some(FactId(number).to_string()),
         1 => Some(EntityId(number).to_string()),
@@ -42,7 +38,7 @@ pub(super) fn node_name((tag, number): (u8, u64)) -> Option<String> {
     }
 }
 
-pub(super) fn node(name: &str) -> Result<(u8, u64), &'static str> {
+pub(crate) fn node(name: &str) -> Result<(u8, u64), &'static str> {
     let number = |tag, digits: &str| Some((tag, digits.parse::<u64>().ok()?));
     let found = match name.split_at_checked(1) {
         Some(("f", digits)) => number(0, digits),
@@ -52,16 +48,16 @@ pub(super) fn node(name: &str) -> Result<(u8, u64), &'static str> {
     found.filter(|found| node_name(*found).as_deref() == Some(name)).ok_or("it links nothing")
 }
 
-pub(super) fn link_kind_name(byte: u8) -> Option<&'static str> {
+pub(crate) fn link_kind_name(byte: u8) -> Option<&'static str> {
     LinkKind::ALL.get(usize::from(byte)).map(|kind| kind.as_str())
 }
 
-pub(super) fn link_kind(name: &str) -> Result<u8, &'static str> {
+pub(crate) fn link_kind(name: &str) -> Result<u8, &'static str> {
     let found = LinkKind::ALL.into_iter().find(|kind| kind.as_str() == name);
     found.map(kind_byte).ok_or("what it links by isn't known")
 }
 
-pub(super) fn to_hex(bytes: &[u8]) -> String {
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
         // Writing to a text can't fail.
@@ -71,7 +67,7 @@ pub(super) fn to_hex(bytes: &[u8]) -> String {
 }
 
 /// The bytes of small hexadecimal digits.
-pub(super) fn from_hex(hex: &str) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn from_hex(hex: &str) -> Result<Vec<u8>, &'static str> {
     let digit = |byte: &u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),
@@ -88,23 +84,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn moments_are_written_as_rfc_3339_has_them() {
-        for (ms, expected) in [
-            (0, "1970-01-01T00:00:00.000Z"),
-            (-1, "1969-12-31T23:59:59.999Z"),
-            (1_767_225_660_001, "2026-01-01T00:01:00.001Z"),
-            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
-            (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
-        ] {
-            assert_eq!(moment(ms).as_deref(), Some(expected));
-        }
-        for ms in [253_402_300_800_000, -62_167_219_200_001, i64::MIN, i64::MAX] {
-            assert_eq!(moment(ms), None);
-        }
-    }
 
     #[test]
     fn names_come_back() {

@@ -2,26 +2,28 @@
 
 use std::collections::HashMap;
 
-use super::index::{QUESTION, TELLS_TIME};
-use super::unit::{Speaker, Unit};
 use garret_language::Language;
-use garret_language::time_query::{Day, is_time_word};
+use garret_language::calendar::day_in_words;
+use garret_language::time_query::is_time_word;
 use garret_language::tokens::{TokenKind, terms, tokens};
 
+use crate::search::index::{QUESTION, TELLS_TIME};
+use crate::search::unit::{Speaker, Unit};
+
 /// A unit, read.
-pub(super) struct Reading {
-    pub(super) counts: HashMap<String, u32>,
+pub(crate) struct Reading {
+    pub(crate) counts: HashMap<String, u32>,
     /// Terms, those aside that are there for exact queries alone.
-    pub(super) length: u32,
-    pub(super) language: u8,
+    pub(crate) length: u32,
+    pub(crate) language: u8,
     /// Ends with a question mark.
-    pub(super) question: bool,
+    pub(crate) question: bool,
     /// Tells a time.
-    pub(super) tells_time: bool,
+    pub(crate) tells_time: bool,
 }
 
 impl Reading {
-    pub(super) fn of(unit: &Unit<'_>) -> Self {
+    pub(crate) fn of(unit: &Unit<'_>) -> Self {
         let language = Language::detect(unit.text);
         let mut reading = Self {
             counts: HashMap::new(),
@@ -30,8 +32,8 @@ impl Reading {
             question: unit.text.trim_end().ends_with(['?', '\u{ff1f}', '\u{61f}', '\u{37e}']),
             tells_time: false,
         };
-        if let Some(at_ms) = unit.at_ms {
-            reading.take(&Day::of(at_ms).words(), Language::English);
+        if let Some(day) = unit.at_ms.and_then(day_in_words) {
+            reading.take(&day, Language::English);
         }
         if let Speaker::Named(name) = unit.speaker {
             reading.take(name, language);
@@ -43,7 +45,7 @@ impl Reading {
     }
 
     /// As an [`Entry`](super::index::Entry) has them.
-    pub(super) const fn flags(&self) -> u8 {
+    pub(crate) const fn flags(&self) -> u8 {
         (if self.question { QUESTION } else { 0 }) | (if self.tells_time { TELLS_TIME } else { 0 })
     }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use garret_storage::{FactKind, search};
 
-use crate::memory::date;
+use crate::dates::parse as date;
 
 #[derive(Debug, Args)]
 pub(crate) struct Memory {

@@ -15,7 +15,7 @@ use crate::output;
 
 /// `garret memory embed`.
 pub(super) fn run(config: &Config, store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
-    let embedder = open::ready(config, store)?.ok_or_else(|| {
+    let embedder = open::attached_embedder(config, store)?.ok_or_else(|| {
         format!(
             "there is no embedder: give --embedder FILE, or put {} into {}",
             open::STARTER_EMBEDDER,
@@ -40,7 +40,7 @@ struct Report {
 
 /// Gives everything a vector if there is an embedder. What is stored stays stored if that fails.
 pub(super) fn after_import(config: &Config, store: &Store) {
-    let made = match open::ready(config, store) {
+    let made = match open::attached_embedder(config, store) {
         Ok(Some(embedder)) => all(store, &*embedder).map(drop),
         Ok(None) => return,
         Err(error) => Err(error.into()),
@@ -55,7 +55,7 @@ pub(super) fn after_add(config: &Config, store: &Store) {
     if open::embedder_file(config).is_none() {
         return;
     }
-    match open::ready(config, store).map_err(Box::<dyn Error>::from) {
+    match open::attached_embedder(config, store).map_err(Box::<dyn Error>::from) {
         Ok(Some(embedder)) => match store.unembedded(FEW + 1) {
             Ok(units) if units.len() > FEW => {
                 output::note("(much has no vector yet: `garret memory embed` makes them)");

@@ -18,8 +18,8 @@ use serde::Serialize;
 use super::embed;
 use super::id::Id;
 use crate::args::memory::{self, Add, Get, List, Statement, Supersede};
+use crate::dates::when;
 use crate::output;
-use crate::session::when;
 
 type Done = Result<(), Box<dyn Error>>;
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::id::Id;
 use crate::args::memory::Forget;
-use crate::session::when;
+use crate::dates::when;
 use crate::{Ended, lines, output};
 
 /// `garret memory forget`: says what would go, and with `--yes` has it go.

@@ -18,9 +18,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::{dates, embed};
+use super::embed;
 use crate::args::memory::Import;
-use crate::output;
+use crate::{dates, output};
 
 /// `garret memory import`.
 pub(super) fn run(config: &Config, import: &Import) -> Result<(), Box<dyn Error>> {

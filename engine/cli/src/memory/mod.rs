@@ -1,6 +1,5 @@
 //! `garret memory`: what is remembered, without a chat model.
 
-mod dates;
 mod embed;
 mod facts;
 mod forget;
@@ -19,7 +18,6 @@ use garret_storage::{Pin, Store};
 use super::Ended;
 use super::args::memory::{Memory, MemoryAction};
 
-pub(super) use dates::parse as date;
 pub(super) use search::find;
 
 /// Runs the command.

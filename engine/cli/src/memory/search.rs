@@ -17,8 +17,8 @@ use garret_storage::{Part, Store};
 use serde::Serialize;
 
 use crate::args::memory::Search as Args;
+use crate::dates::when;
 use crate::output;
-use crate::session::when;
 
 /// `garret memory search`.
 pub(super) fn run(config: &Config, store: &Store, search: &Args) -> Result<(), Box<dyn Error>> {
@@ -79,7 +79,7 @@ pub(crate) fn find(agent: &LocalAgent, text: &str) -> Result<(), Box<dyn Error>>
 fn embedder(config: &Config, store: &Store) -> Result<Option<Arc<dyn Embed>>, Box<dyn Error>> {
     let vectors = store.path().map(|path| path.with_extension(Part::Full.extension()));
     if vectors.is_some_and(|path| path.exists()) {
-        return Ok(open::ready(config, store)?);
+        return Ok(open::attached_embedder(config, store)?);
     }
     Ok(None)
 }

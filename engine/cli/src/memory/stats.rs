@@ -13,7 +13,7 @@ use crate::output;
 
 /// `garret memory stats`.
 pub(super) fn run(config: &Config, store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
-    let embedder = open::ready(config, store)?.is_some();
+    let embedder = open::attached_embedder(config, store)?.is_some();
     let vectors = embedder.then(|| embed::vectors(store));
     let stats = Report::new(store.namespace(), &store.stats()?, vectors);
     if json { output::say_json(&stats) } else { Ok(output::say(&stats.for_people())?) }
