@@ -40,9 +40,11 @@ use std::sync::Arc;
 
 use garret::agent::{Agent, Options};
 use garret::open::LocalAgent;
+use garret_core::model::{ChatModel as _, Event, Finish, ModelRole, Reply as _, Request, Sampling};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
 use garret_hal::media::RamMedium;
+use garret_llm::{Backend, ChatOptions, LlamaChat, Model, ModelOptions};
 use garret_storage::Store;
 use garret_tests::models::{STARTER, config, find};
 use garret_tests::scripted::ScriptedModel;
@@ -71,6 +73,51 @@ fn agent(model: &ScriptedModel, options: Options) -> TestAgent {
 fn real(data: &Path, settings: &[(&'static str, &str)]) -> Option<LocalAgent> {
     let few = [&[("max_tokens", "4")], settings].concat();
     Some(garret::open::agent(&config(&find(STARTER)?, data, &few)).unwrap())
+}
+
+/// A real model without an agent, on one thread; nothing where it is missing.
+fn chat(model: &str, options: ChatOptions) -> Option<LlamaChat> {
+    let model = Model::load(Backend::start().unwrap(), &find(model)?, ModelOptions::default());
+    let small = ChatOptions { n_batch: 64, n_ubatch: 64, threads: 1, batch_threads: 1, ..options };
+    Some(LlamaChat::spawn(model.unwrap(), small).unwrap())
+}
+
+/// The tokens of `text` for a real model.
+fn tokens(chat: &LlamaChat, text: &str) -> Vec<Token> {
+    let tokens = chat.model().llama().vocab().tokenize(text.as_bytes(), false, false);
+    tokens.into_iter().map(|token| Token(token.0)).collect()
+}
+
+/// What a real model did with a prompt.
+struct Answer {
+    reused: u32,
+    prefilled: u32,
+    tokens: usize,
+    text: String,
+    finish: Finish,
+}
+
+/// The likeliest answer of a real model.
+fn answer(chat: &LlamaChat, prompt: &[Token], max_tokens: u32, grammar: Option<&str>) -> Answer {
+    let sampling = Sampling { temperature: 0.0, ..Sampling::default() };
+    let request = Request { role: ModelRole::Main, prompt, max_tokens, sampling, grammar };
+    let mut reply = chat.start(request).unwrap();
+    let mut said = Vec::new();
+    let mut tokens = 0;
+    let mut read = (0, 0);
+    loop {
+        match smol::block_on(std::future::poll_fn(|cx| reply.poll_event(cx))).unwrap().unwrap() {
+            Event::Prefilled { reused, prefilled } => read = (reused, prefilled),
+            Event::Piece { bytes, .. } => {
+                said.extend_from_slice(&bytes);
+                tokens += 1;
+            }
+            Event::Finished(finish) => {
+                let text = String::from_utf8_lossy(&said).into_owned();
+                return Answer { reused: read.0, prefilled: read.1, tokens, text, finish };
+            }
+        }
+    }
 }
 
 /// A prompt of a scripted model as text, without its structure.

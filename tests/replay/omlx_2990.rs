@@ -6,50 +6,23 @@
 
 use garret::companion::form::{Form as _, Size};
 use garret::infer::reading::Reading;
-use garret_core::model::{ChatModel as _, Event, Finish, ModelRole, Reply as _, Request, Sampling};
-use garret_core::token::Token;
-use garret_llm::{Backend, ChatOptions, LlamaChat, Model, ModelOptions};
-use garret_tests::models::{STARTER, find};
+use garret_core::model::Finish;
+use garret_llm::ChatOptions;
+use garret_tests::models::STARTER;
+
+use crate::{answer, chat, tokens};
 
 #[test]
 fn an_answer_under_a_grammar_is_no_loop_of_white_space() {
-    let Some(path) = find(STARTER) else { return };
-    let model = Model::load(Backend::start().unwrap(), &path, ModelOptions::default()).unwrap();
-    let options = ChatOptions {
-        n_ctx: 1_024,
-        n_batch: 64,
-        n_ubatch: 64,
-        threads: 1,
-        batch_threads: 1,
-        ..ChatOptions::default()
-    };
+    let options = ChatOptions { n_ctx: 1_024, ..ChatOptions::default() };
+    let Some(chat) = chat(STARTER, options) else { return };
     // What comes before is blank, so that the likeliest token is a blank, too.
-    let prompt = model.llama().vocab().tokenize(" \n \n".repeat(40).as_bytes(), false, false);
-    let prompt: Vec<_> = prompt.into_iter().map(|token| Token(token.0)).collect();
-    let chat = LlamaChat::spawn(model, options).unwrap();
+    let prompt = tokens(&chat, &" \n \n".repeat(40));
     for size in [Size::Core, Size::Extended] {
-        let grammar = Reading::grammar(size);
-        let request = Request {
-            role: ModelRole::Inferrer,
-            prompt: &prompt,
-            max_tokens: 300,
-            sampling: Sampling { temperature: 0.0, ..Sampling::default() },
-            grammar: Some(&grammar),
-        };
-        let mut reply = chat.start(request).unwrap();
-        let mut said = Vec::new();
-        let mut finish = None;
-        while let Some(event) = smol::block_on(std::future::poll_fn(|cx| reply.poll_event(cx))) {
-            match event.unwrap() {
-                Event::Piece { bytes, .. } => said.extend_from_slice(bytes.as_ref()),
-                Event::Finished(how) => finish = Some(how),
-                _ => {}
-            }
-        }
-        let said = String::from_utf8_lossy(&said);
-        assert!(said.starts_with("plain: "), "{said:?}");
-        assert_eq!(finish, Some(Finish::Stop), "{said:?}");
-        let blank = said.lines().find(|line| line.trim().is_empty());
-        assert_eq!(blank, None, "{said:?}");
+        let answer = answer(&chat, &prompt, 300, Some(&Reading::grammar(size)));
+        assert!(answer.text.starts_with("plain: "), "{:?}", answer.text);
+        assert_eq!(answer.finish, Finish::Stop, "{:?}", answer.text);
+        let blank = answer.text.lines().find(|line| line.trim().is_empty());
+        assert_eq!(blank, None, "{:?}", answer.text);
     }
 }
