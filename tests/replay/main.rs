@@ -34,6 +34,7 @@ mod open_webui_24401;
 mod open_webui_28316;
 mod open_webui_6677;
 mod redb_620;
+mod sherlock_context_w4;
 
 use std::path::Path;
 use std::sync::Arc;
