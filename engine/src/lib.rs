@@ -1,5 +1,5 @@
-//! Garret gives a local model a memory: what was said is durable, a prompt never exceeds the window,
-//! and a receipt says what each turn cost.
+//! Garret gives a local model a memory: what was said is durable, a prompt never exceeds the
+//! window, and a receipt says what each turn cost.
 //!
 //! A namespace of memory by itself needs no model:
 //!
@@ -23,8 +23,8 @@
 //! ```
 //!
 //! With a model, [`open::agent`] makes an [`agent::Agent`] of a [`config::Config`], and
-//! [`Agent::turn`](agent::Agent::turn) answers. `examples/` has the smallest programs, and a model of
-//! your own stands behind the ports of `garret-core` as well as llama.cpp does.
+//! [`Agent::turn`](agent::Agent::turn) answers. `examples/` has the smallest programs, and a model
+//! of your own stands behind the ports of `garret-core` as well as llama.cpp does.
 //!
 //! The [`manual`] has the guide for users, the architecture, the glossary, the decisions and how to
 //! contribute.
@@ -39,23 +39,26 @@
 //! | [`receipt`], [`trace`] | what a turn cost; what the model saw |
 //! | [`tools`] | what a model, or its user, looks up in what is stored |
 //! | [`export`] | a conversation with what the model saw, as JSON or Markdown |
-//! | [`manual`] | these pages and those behind them |
-//! | `garret-core` | vocabulary, ports, decisions from values alone |
-//! | `garret-storage` | what was said, durable; facts, summaries, search |
-//! | `garret-llm` | llama.cpp: templates, exact tokens, the KV cache |
-//! | `garret-hal` | clock, entropy, media, sensors, profiles |
+//! | [`Cancel`] | what ends a reply |
+//! | [`manual`] | the guide, the architecture, the glossary, and more |
+//! | [`garret_core`], as `garret::core` | vocabulary, ports, decisions from values alone |
+//! | [`garret_storage`], as `garret::storage` | what was said, durable; facts, summaries, search |
+//! | [`garret_hal`], as `garret::hal` | clock, entropy, media, sensors, profiles |
+//! | `garret_language` | what a word, a sentence, a name or a date is |
+//! | `garret_llm` | llama.cpp: templates, exact tokens, the KV cache |
+//! | `garret_cli` | the program `garret`, and its comparison with a plain chat |
 //!
-//! [`manual::architecture`] has a section for each room, private ones too.
+//! [`manual::architecture`] has a section for each room, private ones too, and says where to change
+//! what.
 //!
 //! # Limits
 //!
-//! One process has a namespace at a time, and an agent answers one message at a time. Windows from 2,048
-//! tokens. A model needs a chat template. Search has no vectors without an embedder.
+//! One process has a namespace at a time, and an agent answers one message at a time. Windows from
+//! 2,048 tokens. A model needs a chat template. Search has no vectors without an embedder.
 //!
 //! # Dependencies
 //!
-//! - `garret-core`, `garret-hal`, `garret-llm`, `garret-storage`: the other parts of Garret.
-//! - `jiff`: dates where the user is.
+//! - `garret-core`, `garret-hal`, `garret-language`, `garret-llm`, `garret-storage`: other parts.
 //! - `postcard`: receipts, traces and states as they are stored.
 //! - `regex-lite`: patterns in linear time, for `grep`.
 //! - `serde`, `serde_json`: receipts and exports as others read them.
