@@ -63,9 +63,7 @@ def leaves(tree):
     if brace < 0:
         path, _, name = tree.partition(" as ")
         parts = [part.strip() for part in path.split("::")]
-        if parts[-1] == "self":
-            parts.pop()
-        return [(parts, name.strip() or parts[-1])] if parts else []
+        return [(parts, name.strip() or parts[-1])]
     prefix = [part.strip() for part in tree[:brace].split("::") if part.strip()]
     depth, begin, inner = 0, brace + 1, []
     for place in range(brace, len(tree)):
@@ -78,8 +76,11 @@ def leaves(tree):
             begin = place + 1
             if depth == 0:
                 break
-    return [(prefix + parts, name) for part in inner if part.strip()
-            for parts, name in leaves(part)]
+    found = [(prefix + parts, name) for part in inner if part.strip()
+             for parts, name in leaves(part)]
+    # `a::{self, b}` names a itself.
+    return [(parts[:-1], parts[-2] if name == "self" else name) if parts[-1] == "self" else
+            (parts, name) for parts, name in found]
 
 
 class Crate:

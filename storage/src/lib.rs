@@ -92,55 +92,45 @@
 
 #![forbid(unsafe_code)]
 
-mod backend;
 mod bundle;
-mod create;
-mod error;
+mod conversations;
+mod erase;
 pub mod facts;
-mod forget;
-mod import;
+mod files;
+mod ground;
 mod index;
 mod journal;
-mod lock;
-mod name;
-mod open;
-mod part;
 mod postings;
-mod read;
-mod record;
-mod rewrite;
 pub mod search;
-mod since;
-mod snapshot;
-mod stats;
 mod store;
 pub mod summaries;
-mod table;
 pub mod vectors;
 mod verify;
-mod view;
-mod write;
 
 pub use bundle::{
     Backup, BackupError, BundleCounts, ExportError, Format, ImportError, ImportReport, Place, Taken,
 };
-pub use error::{OpenError, ReadError, WriteError};
+pub use conversations::import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
+pub use conversations::view::{
+    DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView,
+};
+pub use erase::{Erasure, Forgotten, ForgottenItem, ForgottenKind, Selection, Trace};
 pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
     FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Pin, Usage,
 };
-pub use forget::{Erasure, Forgotten, ForgottenItem, ForgottenKind, Selection, Trace};
-pub use import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
-pub use name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
-pub use part::Part;
-pub use rewrite::Compacted;
-pub use since::Since;
-pub use snapshot::{SnapshotKind, Ticket, Unusable};
-pub use stats::{FactStats, Stats};
-pub use store::{MAX_BYTES, Store};
+pub use files::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
+pub use files::part::Part;
+pub use ground::error::{ReadError, WriteError};
+pub use ground::limits::MAX_BYTES;
+pub use store::Store;
+pub use store::error::OpenError;
+pub use store::since::Since;
+pub use store::snapshot::{SnapshotKind, Ticket, Unusable};
+pub use store::stats::{FactStats, Stats};
+pub use store::summaries::MAX_STATE_BYTES;
+pub use store::vacuum::Compacted;
 pub use summaries::{
-    MAX_STATE_BYTES, NewSummary, StateKind, Summary, SummaryError, SummaryId, SummaryIdError,
-    SummaryMethod,
+    NewSummary, StateKind, Summary, SummaryError, SummaryId, SummaryIdError, SummaryMethod,
 };
 pub use verify::{Checked, Problem, Report};
-pub use view::{DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
 
-use crate::error::ReadError;
-use crate::rewrite::{Snapshot, Uncopied, rewrite};
+use crate::ground::error::ReadError;
 use crate::store::Store;
+use crate::store::vacuum::{Snapshot, Uncopied, rewrite};
 
 /// A backup that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::io;
 
 use garret_core::id::SessionId;
 
-use crate::error::{ReadError, WriteError};
+use crate::ground::error::{ReadError, WriteError};
 
 /// Why nothing was exported, or not all: what was written has no end, so no import takes it.
 #[derive(Debug, thiserror::Error)]

@@ -6,35 +6,36 @@ use std::ops::Range;
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableDatabase as _, ReadableTable as _};
 
-use super::error::ExportError;
-use super::frames::FrameWriter;
-use super::lines::LineWriter;
-use super::record::{
+use crate::bundle::error::ExportError;
+use crate::bundle::frames::FrameWriter;
+use crate::bundle::lines::LineWriter;
+use crate::bundle::record::{
     BundleCounts, Counters, End, Entity, Erased, Erasure, Fact, Forgotten, Imported, Link, Record,
     Reply, Session, Summary, Trace, Turn, Usage,
 };
-use crate::error::{Fault, ReadError};
-use crate::facts::read::open;
+use crate::conversations::erased::FORGOTTEN;
+use crate::conversations::record::{
+    ReplyRecord, SessionRecord, TurnRecord, session_name, speaker as speaker_name, turn_name,
+};
+use crate::erase::ledger::{ERASURES, ErasureRecord};
 use crate::facts::record::{EntityRecord, FactRecord, UsageRecord};
 use crate::facts::table::{
     Direction, ENTITIES, FACTS, LINKS, USAGE, key as fact_key, kind_byte, last_id, link_near,
     link_parts, node_parts,
 };
-use crate::forget::table::{ERASURES, ErasureRecord, FORGOTTEN};
-use crate::journal::op::Stamp;
-use crate::open::{contain, explain};
-use crate::record::{
-    ReplyRecord, SessionRecord, TurnRecord, byte_of, damaged, session_name,
-    speaker as speaker_name, turn_name, unseal,
-};
-use crate::store::Store;
-use crate::summaries::read::for_each as for_each_summary;
-use crate::summaries::record::SummaryRecord;
-use crate::summaries::table::TRACES;
-use crate::table::{
+use crate::ground::codec::unseal;
+use crate::ground::database::{contain, open_if_there as open};
+use crate::ground::error::{Fault, ReadError, damaged};
+use crate::ground::stamp::{Stamp, byte_of};
+use crate::ground::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
     key, seq_of, turn_key,
 };
+use crate::store::Store;
+use crate::store::open::explain;
+use crate::summaries::read::for_each as for_each_summary;
+use crate::summaries::record::SummaryRecord;
+use crate::summaries::table::TRACES;
 
 /// How an export is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

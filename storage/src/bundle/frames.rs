@@ -6,27 +6,27 @@ use std::io::{self, Read, Write};
 
 use sha2::{Digest as _, Sha256};
 
-use super::error::{ImportError, Place};
-use super::import::Next;
-use super::record::{End, Record};
-use crate::record::SEAL;
-use crate::store::MAX_BYTES;
+use crate::bundle::error::{ImportError, Place};
+use crate::bundle::import::Next;
+use crate::bundle::record::{End, Record};
+use crate::ground::codec::SEAL;
+use crate::ground::limits::MAX_BYTES;
 
 /// First bytes of a bundle.
-pub(super) const MAGIC: [u8; 16] = *b"Garret bundle\r\n\x1a";
+pub(crate) const MAGIC: [u8; 16] = *b"Garret bundle\r\n\x1a";
 /// Version that is written; the highest that can be read.
-pub(super) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 /// Largest frame: three of the largest texts, and what belongs to them.
 const MAX_FRAME: usize = 3 * MAX_BYTES + (64 << 10);
 
 /// Writes frames.
-pub(super) struct FrameWriter<W> {
+pub(crate) struct FrameWriter<W> {
     out: W,
     hash: Sha256,
 }
 
 impl<W: Write> FrameWriter<W> {
-    pub(super) fn begin(out: W, namespace: &str) -> io::Result<Self> {
+    pub(crate) fn begin(out: W, namespace: &str) -> io::Result<Self> {
         let mut writer = Self { out, hash: Sha256::new() };
         writer.put(&MAGIC)?;
         writer.put(&VERSION.to_le_bytes())?;
@@ -37,7 +37,7 @@ impl<W: Write> FrameWriter<W> {
         Ok(writer)
     }
 
-    pub(super) fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
+    pub(crate) fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
         let payload = postcard::to_allocvec(record).map_err(io::Error::other)?;
         let len = u32::try_from(payload.len()).map_err(io::Error::other)?;
         self.put(&len.to_le_bytes())?;
@@ -45,7 +45,7 @@ impl<W: Write> FrameWriter<W> {
         self.seal()
     }
 
-    pub(super) fn end(mut self, mut end: End) -> io::Result<()> {
+    pub(crate) fn end(mut self, mut end: End) -> io::Result<()> {
         end.sha256 = Some(self.hash.clone().finalize().into());
         self.write(&Record::End(end))?;
         self.out.flush()
@@ -63,7 +63,7 @@ impl<W: Write> FrameWriter<W> {
 }
 
 /// Reads frames.
-pub(super) struct FrameReader<R> {
+pub(crate) struct FrameReader<R> {
     from: R,
     hash: Sha256,
     frame: u64,
@@ -72,7 +72,7 @@ pub(super) struct FrameReader<R> {
 
 impl<R: Read> FrameReader<R> {
     /// Reads what comes before the first frame. Also the namespace.
-    pub(super) fn begin(from: R) -> Result<(Self, String), ImportError> {
+    pub(crate) fn begin(from: R) -> Result<(Self, String), ImportError> {
         let mut reader = Self { from, hash: Sha256::new(), frame: 0, payload: Vec::new() };
         if reader.take()? != MAGIC {
             return Err(ImportError::NotABundle);
@@ -92,7 +92,7 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// The next record.
-    pub(super) fn next(&mut self) -> Result<Next<'_>, ImportError> {
+    pub(crate) fn next(&mut self) -> Result<Next<'_>, ImportError> {
         self.frame += 1;
         let (at, before) = (self.place(), self.hash.clone().finalize().into());
         let bytes = usize::try_from(u32::from_le_bytes(self.take()?)).unwrap_or(usize::MAX);
@@ -111,7 +111,7 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// Sees to it that nothing follows.
-    pub(super) fn end(&mut self) -> Result<(), ImportError> {
+    pub(crate) fn end(&mut self) -> Result<(), ImportError> {
         match self.from.read_exact(&mut [0]) {
             Ok(()) => Err(self.damaged("something follows the end")),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(()),

@@ -5,14 +5,15 @@ use std::io::{BufRead, BufReader, Read};
 use garret_core::id::SessionId;
 use redb::WriteTransaction;
 
-use super::error::{ImportError, Place};
-use super::frames::{self, FrameReader};
-use super::lines::LineReader;
-use super::record::{BundleCounts, Record};
-use super::take::{Stop, Taker};
-use crate::error::Fault;
-use crate::open::Open;
+use crate::bundle::error::{ImportError, Place};
+use crate::bundle::frames;
+use crate::bundle::frames::FrameReader;
+use crate::bundle::lines::LineReader;
+use crate::bundle::record::{BundleCounts, Record};
+use crate::bundle::take::{Stop, Taker};
+use crate::ground::error::Fault;
 use crate::store::Store;
+use crate::store::open::Open;
 
 /// What an import does with a session whose name is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -134,11 +135,11 @@ fn stopped<T>(stop: Stop, at: Place) -> Result<Result<T, ImportError>, Fault> {
 }
 
 /// A record that was read.
-pub(super) struct Next<'a> {
-    pub(super) record: Record<'a>,
+pub(crate) struct Next<'a> {
+    pub(crate) record: Record<'a>,
     /// Hash of everything before it.
-    pub(super) before: [u8; 32],
-    pub(super) at: Place,
+    pub(crate) before: [u8; 32],
+    pub(crate) at: Place,
 }
 
 enum Reader<R> {

@@ -9,29 +9,29 @@ use std::io::{self, BufRead, Read as _, Write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::error::{ImportError, Place};
-use super::frames::VERSION;
-use super::import::Next;
-use super::record::{
+use crate::bundle::error::{ImportError, Place};
+use crate::bundle::frames::VERSION;
+use crate::bundle::import::Next;
+use crate::bundle::record::{
     BundleCounts, Counters, End, Entity, Erased, Erasure, Fact, Forgotten, Imported, Link, Record,
     Reply, Session, Summary, Trace, Turn, Usage,
 };
-use super::words::{
+use crate::bundle::words::{
     clock, clock_name, from_hex, link_kind, link_kind_name, moment, node, node_name, to_hex,
 };
+use crate::conversations::view::StoredFinish;
 use crate::facts::record::{GROUNDED, INFERRED, OWN_LANE, pin_flags, source_of, source_parts};
 use crate::facts::timeline::OPEN;
 use crate::facts::{FactKind, FactSource, Pin};
-use crate::journal::op::Stamp;
-use crate::store::MAX_BYTES;
+use crate::ground::limits::MAX_BYTES;
+use crate::ground::stamp::Stamp;
 use crate::summaries::SummaryMethod;
-use crate::view::StoredFinish;
 
 /// Longest line: a text of which every byte is escaped, with a list of tokens and a receipt.
 const MAX_LINE: u64 = 12 * MAX_BYTES as u64;
 
 /// Writes lines.
-pub(super) struct LineWriter<W> {
+pub(crate) struct LineWriter<W> {
     out: W,
     hash: Sha256,
     /// The session that turns are of.
@@ -40,13 +40,13 @@ pub(super) struct LineWriter<W> {
 }
 
 impl<W: Write> LineWriter<W> {
-    pub(super) fn begin(out: W, namespace: &str) -> io::Result<Self> {
+    pub(crate) fn begin(out: W, namespace: &str) -> io::Result<Self> {
         let mut writer = Self { out, hash: Sha256::new(), session: String::new(), turn: 0 };
         writer.put(&Line::Garret(Head { version: VERSION, namespace: namespace.into() }))?;
         Ok(writer)
     }
 
-    pub(super) fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
+    pub(crate) fn write(&mut self, record: &Record<'_>) -> io::Result<()> {
         match record {
             Record::Session(session) => self.session = session.id.to_string(),
             Record::Turn(turn) => self.turn = turn.seq,
@@ -58,7 +58,7 @@ impl<W: Write> LineWriter<W> {
         written
     }
 
-    pub(super) fn end(mut self, mut end: End) -> io::Result<()> {
+    pub(crate) fn end(mut self, mut end: End) -> io::Result<()> {
         end.sha256 = Some(self.hash.clone().finalize().into());
         self.write(&Record::End(end))?;
         self.out.flush()
@@ -73,7 +73,7 @@ impl<W: Write> LineWriter<W> {
 }
 
 /// Reads lines.
-pub(super) struct LineReader<R> {
+pub(crate) struct LineReader<R> {
     from: R,
     hash: Sha256,
     line: u64,
@@ -82,7 +82,7 @@ pub(super) struct LineReader<R> {
 
 impl<R: BufRead> LineReader<R> {
     /// Reads the first line. Also the namespace.
-    pub(super) fn begin(from: R) -> Result<(Self, String), ImportError> {
+    pub(crate) fn begin(from: R) -> Result<(Self, String), ImportError> {
         let mut reader = Self { from, hash: Sha256::new(), line: 0, bytes: Vec::new() };
         reader.fill()?;
         // Whatever else a newer one says there.
@@ -106,7 +106,7 @@ impl<R: BufRead> LineReader<R> {
     }
 
     /// The next record.
-    pub(super) fn next(&mut self) -> Result<Next<'_>, ImportError> {
+    pub(crate) fn next(&mut self) -> Result<Next<'_>, ImportError> {
         self.hash.update(&self.bytes);
         let before = self.hash.clone().finalize().into();
         self.fill()?;
@@ -119,7 +119,7 @@ impl<R: BufRead> LineReader<R> {
     }
 
     /// Sees to it that nothing follows.
-    pub(super) fn end(&mut self) -> Result<(), ImportError> {
+    pub(crate) fn end(&mut self) -> Result<(), ImportError> {
         self.line += 1;
         match self.from.fill_buf() {
             Ok([]) => Ok(()),

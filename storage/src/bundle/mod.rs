@@ -11,8 +11,8 @@ mod record;
 mod take;
 mod words;
 
-pub use backup::{Backup, BackupError};
-pub use error::{ExportError, ImportError, Place};
-pub use export::Format;
-pub use import::{ImportReport, Taken};
-pub use record::BundleCounts;
+pub use crate::bundle::backup::{Backup, BackupError};
+pub use crate::bundle::error::{ExportError, ImportError, Place};
+pub use crate::bundle::export::Format;
+pub use crate::bundle::import::{ImportReport, Taken};
+pub use crate::bundle::record::BundleCounts;

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::journal::op::Stamp;
+use crate::ground::stamp::Stamp;
 
 /// One frame, or one line. A frame names a variant by its place in this list and a field by its
 /// place in the variant: add variants at the end, and change none that is there.

@@ -5,29 +5,31 @@ use std::collections::{HashMap, HashSet};
 use garret_core::id::SessionId;
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
-use super::import::{ImportReport, Taken};
-use super::record::{
+use crate::bundle::import::{ImportReport, Taken};
+use crate::bundle::record::{
     Counters, Entity, Erased, Fact, Forgotten, Imported, Record, Reply, Session, Summary, Trace,
     Turn, Usage,
 };
-use crate::error::{Fault, fault_from_redb};
-use crate::facts::MAX_NAME_BYTES;
+use crate::conversations::erased::FORGOTTEN;
+use crate::conversations::op;
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord};
+use crate::conversations::view::StoredFinish;
+use crate::erase::ledger::{ERASURES, ErasureRecord};
 use crate::facts::record::{EntityRecord, FactRecord};
 use crate::facts::restore::{Restorer, Unrestored};
-use crate::forget::table::{ERASURES, ErasureRecord, FORGOTTEN};
-use crate::journal::op;
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord, encode, seal};
-use crate::store::MAX_BYTES;
-use crate::summaries::table::TRACES;
-use crate::summaries::{self, Draft, Said, SummaryMethod, Tables, Writer};
-use crate::table::{
+use crate::ground::codec::{encode, seal};
+use crate::ground::error::{Fault, fault_from_redb};
+use crate::ground::limits::{MAX_BYTES, MAX_NAME_BYTES};
+use crate::ground::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
     key, turn_key,
 };
-use crate::view::StoredFinish;
+use crate::summaries;
+use crate::summaries::table::TRACES;
+use crate::summaries::{Draft, Said, SummaryMethod, Tables, Writer};
 
 /// Why a record isn't taken.
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The store can't do it.
     Fault(Fault),
     /// It can't be.
@@ -38,7 +40,7 @@ pub(super) enum Stop {
 
 type ByTurn<'t> = Table<'t, &'static TurnKey, &'static [u8]>;
 
-pub(super) struct Taker<'t> {
+pub(crate) struct Taker<'t> {
     transaction: &'t WriteTransaction,
     taken: Taken,
     sessions: Table<'t, &'static [u8], &'static [u8]>,
@@ -82,7 +84,7 @@ struct Open {
 const MOST: u64 = 1 << 48;
 
 impl<'t> Taker<'t> {
-    pub(super) fn new(transaction: &'t WriteTransaction, taken: Taken) -> Result<Self, Fault> {
+    pub(crate) fn new(transaction: &'t WriteTransaction, taken: Taken) -> Result<Self, Fault> {
         let meta = transaction.open_table(META)?;
         let next = counter(meta.get(key::NEXT_SESSION)?, key::NEXT_SESSION)?;
         let activity = counter(meta.get(key::ACTIVITY)?, key::ACTIVITY)?;
@@ -110,7 +112,7 @@ impl<'t> Taker<'t> {
     }
 
     /// Takes a record; `before` is the hash of everything before it.
-    pub(super) fn take(&mut self, record: Record<'_>, before: [u8; 32]) -> Result<(), Stop> {
+    pub(crate) fn take(&mut self, record: Record<'_>, before: [u8; 32]) -> Result<(), Stop> {
         self.order(&record)?;
         if let Record::End(end) = &record {
             if end.counts != self.report.counts {
@@ -417,7 +419,7 @@ impl<'t> Taker<'t> {
     }
 
     /// Sees to it that what was taken agrees with itself and with what is here.
-    pub(super) fn finish(self) -> Result<ImportReport, Stop> {
+    pub(crate) fn finish(self) -> Result<ImportReport, Stop> {
         let Some(facts) = self.facts else { return Err(wrong("it holds nothing")) };
         facts.finish()?;
         let (number, rank) = self.base;

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use garret_core::time::Confidence;
 
-use crate::facts::table::kind_byte;
-use crate::facts::{EntityId, FactId, LinkKind};
-use crate::record::{byte_of, confidence_of};
 use garret_language::time_query::Day;
 
+use crate::facts::table::kind_byte;
+use crate::facts::{EntityId, FactId, LinkKind};
+use crate::ground::stamp::{byte_of, confidence_of};
+
 /// A moment in RFC 3339, UTC; none outside the years that this has.
-pub(super) fn moment(unix_ms: i64) -> Option<Cow<'static, str>> {
+pub(crate) fn moment(unix_ms: i64) -> Option<Cow<'static, str>> {
     let Day { year, month, day } = Day::of(unix_ms);
     let ms = unix_ms.rem_euclid(86_400_000);
     let (seconds, ms) = (ms / 1_000, ms % 1_000);
@@ -23,18 +24,18 @@ const CLOCKS: [(Confidence, &str); 3] =
     [(Confidence::Wrong, "wrong"), (Confidence::Unsure, "unsure"), (Confidence::Good, "good")];
 
 /// The name of a clock's confidence.
-pub(super) fn clock_name(byte: u8) -> Option<&'static str> {
+pub(crate) fn clock_name(byte: u8) -> Option<&'static str> {
     let confidence = confidence_of(byte)?;
     CLOCKS.iter().find(|(of, _)| *of == confidence).map(|(_, name)| *name)
 }
 
-pub(super) fn clock(name: &str) -> Result<u8, &'static str> {
+pub(crate) fn clock(name: &str) -> Result<u8, &'static str> {
     let found = CLOCKS.iter().find(|(_, of)| *of == name);
     found.map(|(confidence, _)| byte_of(*confidence)).ok_or("its clock isn't known")
 }
 
 /// A node as people see it: `f12`, `e3`.
-pub(super) fn node_name((tag, number): (u8, u64)) -> Option<String> {
+pub(crate) fn node_name((tag, number): (u8, u64)) -> Option<String> {
     match tag {
         0 => Some(FactId(number).to_string()),
         1 => Some(EntityId(number).to_string()),
@@ -42,7 +43,7 @@ pub(super) fn node_name((tag, number): (u8, u64)) -> Option<String> {
     }
 }
 
-pub(super) fn node(name: &str) -> Result<(u8, u64), &'static str> {
+pub(crate) fn node(name: &str) -> Result<(u8, u64), &'static str> {
     let number = |tag, digits: &str| Some((tag, digits.parse::<u64>().ok()?));
     let found = match name.split_at_checked(1) {
         Some(("f", digits)) => number(0, digits),
@@ -52,16 +53,16 @@ pub(super) fn node(name: &str) -> Result<(u8, u64), &'static str> {
     found.filter(|found| node_name(*found).as_deref() == Some(name)).ok_or("it links nothing")
 }
 
-pub(super) fn link_kind_name(byte: u8) -> Option<&'static str> {
+pub(crate) fn link_kind_name(byte: u8) -> Option<&'static str> {
     LinkKind::ALL.get(usize::from(byte)).map(|kind| kind.as_str())
 }
 
-pub(super) fn link_kind(name: &str) -> Result<u8, &'static str> {
+pub(crate) fn link_kind(name: &str) -> Result<u8, &'static str> {
     let found = LinkKind::ALL.into_iter().find(|kind| kind.as_str() == name);
     found.map(kind_byte).ok_or("what it links by isn't known")
 }
 
-pub(super) fn to_hex(bytes: &[u8]) -> String {
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut hex, byte| {
         // Writing to a text can't fail.
@@ -71,7 +72,7 @@ pub(super) fn to_hex(bytes: &[u8]) -> String {
 }
 
 /// The bytes of small hexadecimal digits.
-pub(super) fn from_hex(hex: &str) -> Result<Vec<u8>, &'static str> {
+pub(crate) fn from_hex(hex: &str) -> Result<Vec<u8>, &'static str> {
     let digit = |byte: &u8| match byte {
         b'0'..=b'9' => Some(byte - b'0'),
         b'a'..=b'f' => Some(byte - b'a' + 10),

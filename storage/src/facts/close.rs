@@ -2,15 +2,17 @@
 
 use redb::ReadableTable as _;
 
-use super::id::FactId;
-use super::lane::{load, missing};
-use super::table::{Direction, HEIR_KEY, heir_range, kind_byte, last_id, link_parts, link_range};
-use super::view::{LinkKind, Node, Pin};
-use super::write::{Stop, Writer};
+use crate::facts::lane::{load, missing};
+use crate::facts::table::{
+    Direction, HEIR_KEY, heir_range, kind_byte, last_id, link_parts, link_range,
+};
+use crate::facts::view::{LinkKind, Node, Pin};
+use crate::facts::write::{Stop, Writer};
+use crate::ground::fact_id::FactId;
 
 /// Why a fact ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     /// This fact takes its place.
     Replaced(u64),
     /// It was said to have ended.
@@ -25,7 +27,7 @@ impl Writer<'_> {
     /// Ends a fact at a moment, or at its start where that is later, unless it has ended before.
     /// Duplicates that were retired in its favour and still hold end with it, and so does what was
     /// derived from any of them.
-    pub(super) fn close(&mut self, fact: u64, at: i64, cause: Cause) -> Result<(), Stop> {
+    pub(crate) fn close(&mut self, fact: u64, at: i64, cause: Cause) -> Result<(), Stop> {
         let mut open = vec![(fact, at, cause)];
         while let Some((fact, at, cause)) = open.pop() {
             let Some(end) = self.close_one(fact, at, cause)? else { continue };
@@ -72,13 +74,13 @@ impl Writer<'_> {
     }
 
     /// The duplicates that were retired in favour of a fact and still hold.
-    pub(super) fn duplicates(&self, of: u64) -> Result<Vec<u64>, Stop> {
+    pub(crate) fn duplicates(&self, of: u64) -> Result<Vec<u64>, Stop> {
         let (first, last) = heir_range(of, true);
         let range = self.heirs.range::<&[u8; HEIR_KEY]>(&first..=&last)?;
         range.map(|entry| Ok(last_id(entry?.0.value()))).collect()
     }
 
-    pub(super) fn derived_from(&self, fact: u64) -> Result<Vec<u64>, Stop> {
+    pub(crate) fn derived_from(&self, fact: u64) -> Result<Vec<u64>, Stop> {
         let way = (Direction::To, kind_byte(LinkKind::DerivedFrom));
         let (first, last) = link_range(Node::Fact(FactId(fact)), Some(way));
         let mut found = Vec::new();

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, WriteTransaction};
 
-use super::id::{EntityId, FactId};
-use super::lane::{heir_key_of, load};
-use super::read::open;
-use super::record::FactRecord;
-use super::table::{
+use crate::facts::lane::{heir_key_of, load};
+use crate::facts::record::FactRecord;
+use crate::facts::table::{
     Direction, ENTITIES, FACTS, HEIRS, LINKS, NAMES, PINS, SLOT_KEY, SLOTS, SOURCES, USAGE,
     first_id, kind_byte, last_id, link_near, link_parts, link_range, slot_range, source_key,
 };
-use super::view::{LinkKind, Node};
-use crate::error::{Fault, unless_damaged};
-use crate::record::encode;
+use crate::facts::view::{LinkKind, Node};
+use crate::ground::codec::encode;
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::{Fault, unless_damaged};
+use crate::ground::fact_id::{EntityId, FactId};
 
 /// Facts that are to be forgotten, and whom or what nothing is left to say about.
 #[derive(Clone, Debug, Default, PartialEq)]

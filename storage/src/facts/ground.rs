@@ -3,19 +3,20 @@
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadableTable, WriteTransaction};
 
-use super::key::{name_key, quote_key};
-use super::op::Draft;
-use super::record::{ASSISTANT, NAMED, USER};
-use super::view::FactSource;
-use super::write::Stop;
-use crate::error::{Fault, WriteError};
-use crate::forget;
-use crate::record::{self, ReplyRecord, SessionRecord, TurnRecord, session_name};
-use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, turn_key};
+use crate::conversations::record;
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, session_name};
+use crate::erase as forget;
+use crate::facts::key::{name_key, quote_key};
+use crate::facts::op::Draft;
+use crate::facts::record::{ASSISTANT, NAMED, USER};
+use crate::facts::view::FactSource;
+use crate::facts::write::Stop;
+use crate::ground::error::{Fault, WriteError};
+use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, turn_key};
 
 /// The number of a draft's session, its turn, and whether the draft's quote is found there. Zeros
 /// where it names none.
-pub(super) fn origin(
+pub(crate) fn origin(
     transaction: &WriteTransaction,
     draft: &Draft<'_>,
 ) -> Result<(u64, u64, bool), Stop> {

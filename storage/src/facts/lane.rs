@@ -2,12 +2,11 @@
 
 use redb::ReadableTable;
 
-use super::key::{digest, value_key};
-use super::record::{FactRecord, OWN_LANE, fact_name};
-use super::table::{HEIR_KEY, IdKey, LaneKey, SLOT_KEY, heir_key, last_id};
-use super::timeline::{Lane, Span};
-use crate::error::Fault;
-use crate::record::damaged;
+use crate::facts::key::{digest, value_key};
+use crate::facts::record::{FactRecord, OWN_LANE, fact_name};
+use crate::facts::table::{HEIR_KEY, IdKey, LaneKey, SLOT_KEY, heir_key, last_id};
+use crate::facts::timeline::{Lane, Span};
+use crate::ground::error::{Fault, damaged};
 
 /// The lane of the facts with this predicate and, where `own` says that each value has its own,
 /// this value. A value without words has a lane for each fact.

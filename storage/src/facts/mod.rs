@@ -44,40 +44,37 @@
 //! Limits: facts about one subject don't extend to others; a subject is known by its name and type
 //! alone; a retracted fact leaves a gap, it doesn't bring back the one before it.
 
-mod close;
-mod error;
+pub(crate) mod close;
 pub(crate) mod forget;
-mod ground;
-mod id;
+pub(crate) mod ground;
 pub(crate) mod key;
 pub(crate) mod lane;
-mod op;
-mod pin;
+pub(crate) mod op;
+pub(crate) mod pin;
 pub(crate) mod read;
 pub(crate) mod record;
 pub(crate) mod restore;
-mod salience;
-mod store;
+pub(crate) mod salience;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timeline;
-mod view;
-mod write;
+pub(crate) mod view;
+pub(crate) mod write;
 
-pub use error::FactError;
-pub(crate) use id::number_after;
-pub use id::{EntityId, FactId, FactIdError};
-pub(crate) use key::fold_case;
-pub use key::is_multi_valued;
-pub(crate) use op::FactOp;
-pub use op::MAX_NAME_BYTES;
-pub(crate) use read::{
+pub(crate) use crate::facts::key::fold_case;
+pub use crate::facts::key::is_multi_valued;
+pub(crate) use crate::facts::op::FactOp;
+pub(crate) use crate::facts::read::{
     each_entity, entity, entity_extent, fact, for_each, links_of, of_turn, usage,
 };
-pub(crate) use record::{EntityRecord, FactRecord};
-pub use view::{
+pub(crate) use crate::facts::record::{EntityRecord, FactRecord};
+pub use crate::facts::view::{
     Added, Entity, Fact, FactFilter, FactKind, FactPage, FactSource, FactView, Link, LinkKind,
     NewFact, Node, Origin, Outcome, Pin, Usage,
 };
-pub(crate) use write::{Effect, apply};
+pub(crate) use crate::facts::write::{Effect, apply};
+pub use crate::ground::fact_error::FactError;
+pub(crate) use crate::ground::fact_id::number_after;
+pub use crate::ground::fact_id::{EntityId, FactId, FactIdError};
+pub use crate::ground::limits::MAX_NAME_BYTES;

@@ -3,19 +3,16 @@
 use garret_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
-use super::error::FactError;
-use super::id::{EntityId, FactId};
-use super::record::source_parts;
-use super::salience;
-use super::table::kind_byte;
-use super::timeline::OPEN;
-use super::view::{FactSource, Link, LinkKind, NewFact, Node};
-use crate::error::WriteError;
-use crate::record::byte_of;
-use crate::store::MAX_BYTES;
-
-/// Most bytes that the name of a subject, of its type, of a predicate or a source can have.
-pub const MAX_NAME_BYTES: usize = 1_024;
+use crate::facts::record::source_parts;
+use crate::facts::salience;
+use crate::facts::table::kind_byte;
+use crate::facts::timeline::OPEN;
+use crate::facts::view::{FactSource, Link, LinkKind, NewFact, Node};
+use crate::ground::error::WriteError;
+use crate::ground::fact_error::FactError;
+use crate::ground::fact_id::{EntityId, FactId};
+use crate::ground::limits::{MAX_BYTES, MAX_NAME_BYTES};
+use crate::ground::stamp::byte_of;
 
 /// One write of facts and what belongs to them. Add variants at the end, and change none that is
 /// there: journals hold them by place.

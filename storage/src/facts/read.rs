@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
 
-use super::id::{EntityId, FactId};
-use super::key::{digest, name_key, predicate_key};
-use super::record::{EntityRecord, FactRecord, UsageRecord};
-use super::table::{
+use crate::facts::key::{digest, name_key, predicate_key};
+use crate::facts::record::{EntityRecord, FactRecord, UsageRecord};
+use crate::facts::table::{
     Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, NAMES, PINS, SLOT_KEY, SLOTS,
     SOURCES, USAGE, heir_range, last_id, link_parts, link_range, names_key, slot_range, source_key,
 };
-use super::view::{Entity, Fact, FactFilter, FactPage, FactView, Link, Node, Usage};
-use crate::error::{Fault, unless_damaged};
+use crate::facts::view::{Entity, Fact, FactFilter, FactPage, FactView, Link, Node, Usage};
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::{Fault, unless_damaged};
+use crate::ground::fact_id::{EntityId, FactId};
 
 /// Hands every fact that can be read to `f`, in the order of writing. A damaged one is left out,
 /// with a warning.
@@ -271,17 +272,6 @@ pub(crate) fn usage(transaction: &ReadTransaction, FactId(id): FactId) -> Result
     let found = usage.get(&id.to_be_bytes())?;
     let read = found.map(|bytes| UsageRecord::read(id, bytes.value())).transpose()?;
     Ok(read.unwrap_or_default())
-}
-
-/// A table, unless the store is from before there were facts.
-pub(crate) fn open<K: redb::Key + 'static, V: redb::Value + 'static>(
-    transaction: &ReadTransaction,
-    table: redb::TableDefinition<'_, K, V>,
-) -> Result<Option<ReadOnlyTable<K, V>>, Fault> {
-    match transaction.open_table(table) {
-        Err(redb::TableError::TableDoesNotExist(_)) => Ok(None),
-        opened => Ok(Some(opened?)),
-    }
 }
 
 fn load(

@@ -1,14 +1,15 @@
-//! Records of facts and what belongs to them; see `crate::record` for how records are kept.
+//! Records of facts and what belongs to them; see `crate::conversations::record` for how records are kept.
 
 use std::borrow::Cow;
 
 use rkyv::{Archive, Serialize};
 
-use super::id::{EntityId, FactId};
-use super::timeline::{OPEN, Span};
-use super::view::{Entity, FactKind, FactSource, FactView, Pin, Usage};
-use crate::error::Fault;
-use crate::record::{access, confidence_of, damaged};
+use crate::facts::timeline::{OPEN, Span};
+use crate::facts::view::{Entity, FactKind, FactSource, FactView, Pin, Usage};
+use crate::ground::codec::access;
+use crate::ground::error::{Fault, damaged};
+use crate::ground::fact_id::{EntityId, FactId};
+use crate::ground::stamp::confidence_of;
 
 /// A fact. Numbers of 0 and empty texts stand for what isn't there.
 #[derive(Archive, Clone, Debug, PartialEq, Serialize)]
@@ -272,7 +273,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::record::{SEAL, encode, seal};
+    use crate::ground::codec::{SEAL, encode, seal};
 
     fn sample() -> FactRecord {
         FactRecord {

@@ -9,19 +9,18 @@ use std::collections::{HashMap, HashSet};
 
 use redb::{ReadableTable as _, WriteTransaction};
 
-use super::close::Cause;
-use super::id::FactId;
-use super::key::{name_key, predicate_key, value_key};
-use super::lane::{lane_of_record, load};
-use super::op::MAX_NAME_BYTES;
-use super::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LANE, PINS};
-use super::table::{IdKey, LaneKey, SLOT_KEY, last_id, names_key, node_of};
-use super::timeline::{OPEN, place};
-use super::view::{Link, LinkKind, Node, Usage};
-use super::write::{Stop, Writer};
-use crate::error::{Fault, fault_from_redb};
-use crate::record::encode;
-use crate::store::MAX_BYTES;
+use crate::facts::close::Cause;
+use crate::facts::key::{name_key, predicate_key, value_key};
+use crate::facts::lane::{lane_of_record, load};
+use crate::facts::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LANE, PINS};
+use crate::facts::table::{IdKey, LaneKey, SLOT_KEY, last_id, names_key, node_of};
+use crate::facts::timeline::{OPEN, place};
+use crate::facts::view::{Link, LinkKind, Node, Usage};
+use crate::facts::write::{Stop, Writer};
+use crate::ground::codec::encode;
+use crate::ground::error::{Fault, fault_from_redb};
+use crate::ground::fact_id::FactId;
+use crate::ground::limits::{MAX_BYTES, MAX_NAME_BYTES};
 
 /// Takes in facts and what belongs to them, in the order of their numbers: entities first.
 pub(crate) struct Restorer<'t> {

@@ -2,8 +2,8 @@
 
 use redb::TableDefinition;
 
-use super::id::{EntityId, FactId};
-use super::view::{LinkKind, Node};
+use crate::facts::view::{LinkKind, Node};
+use crate::ground::fact_id::{EntityId, FactId};
 
 /// A number, big-endian.
 pub(crate) type IdKey = [u8; 8];

@@ -5,13 +5,13 @@ use garret_core::time::{Confidence, WallTime};
 use redb::backends::InMemoryBackend;
 use redb::{Database, ReadableDatabase as _, ReadableTable as _};
 
-use super::id::FactId;
-use super::op::{Draft, FactOp};
-use super::read;
-use super::table::FACTS;
-use super::view::{Added, NewFact, Outcome};
-use super::write::{Effect, apply};
-use crate::table::META;
+use crate::facts::op::{Draft, FactOp};
+use crate::facts::read;
+use crate::facts::table::FACTS;
+use crate::facts::view::{Added, NewFact, Outcome};
+use crate::facts::write::{Effect, apply};
+use crate::ground::fact_id::FactId;
+use crate::ground::table::META;
 
 const AT: WallTime = WallTime { unix_ms: 0, confidence: Confidence::Good };
 

@@ -6,7 +6,7 @@ use std::fmt;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Confidence;
 
-use super::id::{EntityId, FactId};
+use crate::ground::fact_id::{EntityId, FactId};
 
 /// What a fact does to those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

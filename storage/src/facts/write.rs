@@ -6,23 +6,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use garret_core::time::Confidence;
 use redb::{ReadableTable as _, Table, WriteTransaction};
 
-use super::close::Cause;
-use super::error::FactError;
-use super::ground::origin;
-use super::id::FactId;
-use super::key::{ABOUT, is_multi_valued, name_key, predicate_key, value_key};
-use super::lane::{LaneTable, heir_key_of, lane, load, missing, slot_key};
-use super::op::{Draft, FactOp};
-use super::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LANE, UsageRecord};
-use super::table::{
+use crate::facts::close::Cause;
+use crate::facts::ground::origin;
+use crate::facts::key::{ABOUT, is_multi_valued, name_key, predicate_key, value_key};
+use crate::facts::lane::{LaneTable, heir_key_of, lane, load, missing, slot_key};
+use crate::facts::op::{Draft, FactOp};
+use crate::facts::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LANE, UsageRecord};
+use crate::facts::table::{
     Direction, ENTITIES, FACTS, HEIR_KEY, HEIRS, IdKey, LINKS, LaneKey, NAMES, PINS, SLOT_KEY,
     SLOTS, SOURCES, USAGE, key, kind_byte, lane_of, link_key, names_key, slot_range, source_key,
 };
-use super::timeline::{self, Lane as _, Neighbours, OPEN, neighbours};
-use super::view::{Added, FactKind, Link, LinkKind, Node, Outcome, Pin, Usage};
-use crate::error::{Fault, WriteError, fault_from_redb};
-use crate::record::{byte_of, damaged, encode};
-use crate::table::META;
+use crate::facts::timeline;
+use crate::facts::timeline::{Lane as _, Neighbours, OPEN, neighbours};
+use crate::facts::view::{Added, FactKind, Link, LinkKind, Node, Outcome, Pin, Usage};
+use crate::ground::codec::encode;
+use crate::ground::error::{Fault, WriteError, damaged, fault_from_redb};
+use crate::ground::fact_error::FactError;
+use crate::ground::fact_id::FactId;
+use crate::ground::stamp::byte_of;
+use crate::ground::table::META;
 
 /// What came of an operation.
 #[derive(Debug, Default, PartialEq)]
@@ -69,27 +71,27 @@ type Slots<'t> = Table<'t, &'static [u8; SLOT_KEY], ()>;
 
 /// All tables that facts are written to, open.
 pub(crate) struct Writer<'t> {
-    pub(super) transaction: &'t WriteTransaction,
-    pub(super) facts: Facts<'t>,
-    pub(super) slots: Slots<'t>,
-    pub(super) heirs: Table<'t, &'static [u8; HEIR_KEY], ()>,
-    pub(super) links: Table<'t, &'static [u8; 20], ()>,
+    pub(crate) transaction: &'t WriteTransaction,
+    pub(crate) facts: Facts<'t>,
+    pub(crate) slots: Slots<'t>,
+    pub(crate) heirs: Table<'t, &'static [u8; HEIR_KEY], ()>,
+    pub(crate) links: Table<'t, &'static [u8; 20], ()>,
     sources: Table<'t, &'static [u8; 24], ()>,
-    pub(super) entities: Table<'t, &'static IdKey, &'static [u8]>,
-    pub(super) names: Table<'t, &'static [u8], &'static IdKey>,
-    pub(super) usage: Table<'t, &'static IdKey, &'static [u8]>,
+    pub(crate) entities: Table<'t, &'static IdKey, &'static [u8]>,
+    pub(crate) names: Table<'t, &'static [u8], &'static IdKey>,
+    pub(crate) usage: Table<'t, &'static IdKey, &'static [u8]>,
     pins: Table<'t, &'static IdKey, ()>,
-    pub(super) next_fact: u64,
-    pub(super) next_entity: u64,
-    pub(super) effect: Effect,
+    pub(crate) next_fact: u64,
+    pub(crate) next_entity: u64,
+    pub(crate) effect: Effect,
     /// Facts that the one being added replaced.
-    pub(super) superseded: Vec<FactId>,
+    pub(crate) superseded: Vec<FactId>,
     /// Facts that ended with those.
-    pub(super) invalidated: Vec<FactId>,
+    pub(crate) invalidated: Vec<FactId>,
     /// Facts that ended and have no successor.
-    pub(super) ended: BTreeSet<u64>,
+    pub(crate) ended: BTreeSet<u64>,
     /// Pins for facts that aren't stored yet.
-    pub(super) bequests: BTreeMap<u64, Pin>,
+    pub(crate) bequests: BTreeMap<u64, Pin>,
 }
 
 /// Where a draft belongs.
@@ -109,7 +111,7 @@ enum Subject<'a> {
 }
 
 impl<'t> Writer<'t> {
-    pub(super) fn open(transaction: &'t WriteTransaction) -> Result<Self, Stop> {
+    pub(crate) fn open(transaction: &'t WriteTransaction) -> Result<Self, Stop> {
         let meta = transaction.open_table(META)?;
         let counter = |key| match meta.get(key)? {
             None => Ok(1),
@@ -157,7 +159,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    pub(super) fn finish(self) -> Result<Effect, Stop> {
+    pub(crate) fn finish(self) -> Result<Effect, Stop> {
         let mut meta = self.transaction.open_table(META)?;
         for (key, next) in [(key::NEXT_FACT, self.next_fact), (key::NEXT_ENTITY, self.next_entity)]
         {
@@ -385,7 +387,7 @@ impl<'t> Writer<'t> {
     }
 
     /// Puts a new fact into the tables that lead to it.
-    pub(super) fn index(&mut self, record: &FactRecord, sources: &[u64]) -> Result<(), Stop> {
+    pub(crate) fn index(&mut self, record: &FactRecord, sources: &[u64]) -> Result<(), Stop> {
         self.slots.insert(&slot_key(record), ())?;
         if let Some(key) = heir_key_of(record) {
             self.heirs.insert(&key, ())?;
@@ -415,7 +417,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    pub(super) fn insert_link(&mut self, Link { from, kind, to }: Link) -> Result<(), Stop> {
+    pub(crate) fn insert_link(&mut self, Link { from, kind, to }: Link) -> Result<(), Stop> {
         let kind = kind_byte(kind);
         self.links.insert(&link_key(from, Direction::From, kind, to), ())?;
         self.links.insert(&link_key(to, Direction::To, kind, from), ())?;
@@ -423,7 +425,7 @@ impl<'t> Writer<'t> {
     }
 
     /// Replaces a fact's record, and the keys that lead to it.
-    pub(super) fn update(&mut self, before: &FactRecord, after: &FactRecord) -> Result<(), Stop> {
+    pub(crate) fn update(&mut self, before: &FactRecord, after: &FactRecord) -> Result<(), Stop> {
         let (old, new) = (slot_key(before), slot_key(after));
         if old != new {
             self.slots.remove(&old)?;
@@ -448,14 +450,14 @@ impl<'t> Writer<'t> {
         self.save(after)
     }
 
-    pub(super) fn save(&mut self, record: &FactRecord) -> Result<(), Stop> {
+    pub(crate) fn save(&mut self, record: &FactRecord) -> Result<(), Stop> {
         self.facts.insert(&record.id.to_be_bytes(), encode(record)?.as_slice())?;
         self.effect.changed.insert(FactId(record.id));
         Ok(())
     }
 
     /// The record of a fact that the caller names.
-    pub(super) fn known(&self, fact: u64) -> Result<FactRecord, Stop> {
+    pub(crate) fn known(&self, fact: u64) -> Result<FactRecord, Stop> {
         let unknown = || FactError::UnknownFact { fact: FactId(fact) };
         Ok(load(&self.facts, fact)?.ok_or_else(unknown)?)
     }
@@ -464,7 +466,7 @@ impl<'t> Writer<'t> {
         LaneTable { slots: &self.slots, facts: &self.facts, key }
     }
 
-    pub(super) fn around(&self, key: LaneKey, at: i64) -> Result<Neighbours, Stop> {
+    pub(crate) fn around(&self, key: LaneKey, at: i64) -> Result<Neighbours, Stop> {
         Ok(neighbours(&self.lane(key), at)?)
     }
 
@@ -502,13 +504,13 @@ impl<'t> Writer<'t> {
         Ok(at != 0)
     }
 
-    pub(super) fn used(&self, fact: u64) -> Result<Usage, Stop> {
+    pub(crate) fn used(&self, fact: u64) -> Result<Usage, Stop> {
         let found = self.usage.get(&fact.to_be_bytes())?;
         let read = found.map(|bytes| UsageRecord::read(fact, bytes.value())).transpose()?;
         Ok(read.unwrap_or_default())
     }
 
-    pub(super) fn save_usage(&mut self, id: u64, usage: Usage) -> Result<(), Stop> {
+    pub(crate) fn save_usage(&mut self, id: u64, usage: Usage) -> Result<(), Stop> {
         let Usage { count, last_ms: Some(last_ms) } = usage else { return Ok(()) };
         let record = encode(&UsageRecord { id, count, last_ms })?;
         self.usage.insert(&id.to_be_bytes(), record.as_slice())?;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use garret_core::id::TurnSeq;
 use serde::{Deserialize, Serialize};
 
+use crate::conversations::import::Place;
 use crate::facts::FactOp;
-use crate::import::Place;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::vectors::UnitKey;

@@ -1,15 +1,14 @@
 //! The bytes of the index's file, as `FORMAT.md` draws them; what is in a segment is known elsewhere.
 
-use crate::journal::frame::Position;
-use crate::record::{seal, unseal};
+use crate::ground::codec::{seal, unseal};
+use crate::ground::position::Position;
+use crate::index::changes::Changes;
 use crate::vectors::{checksum, mix};
 
-use super::changes::Changes;
-
 /// Unit in which the parts of the file are aligned, in bytes.
-pub(super) const PAGE: u64 = 4_096;
+pub(crate) const PAGE: u64 = 4_096;
 /// Where the first segment can be: behind both roots.
-pub(super) const FIRST: u64 = 2 * PAGE;
+pub(crate) const FIRST: u64 = 2 * PAGE;
 /// Bytes of a place for a root.
 const ROOT: usize = 4_096;
 
@@ -17,19 +16,19 @@ const MAGIC: [u8; 8] = *b"GarretIx";
 /// Version of the file.
 const VERSION: u32 = 1;
 /// Most segments a root has room for.
-pub(super) const MOST_SEGMENTS: usize = 80;
+pub(crate) const MOST_SEGMENTS: usize = 80;
 
 /// What is in the file: the last one written counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     /// One more than the root before has.
-    pub(super) generation: u64,
+    pub(crate) generation: u64,
     /// Of how texts were read.
     pub(crate) rules: u32,
     /// The last write that the segments know of.
-    pub(super) covered: Position,
+    pub(crate) covered: Position,
     /// Where changes since are noted.
-    pub(super) log_at: u64,
+    pub(crate) log_at: u64,
     /// In the order of their documents.
     pub(crate) segments: Vec<Extent>,
 }
@@ -37,17 +36,17 @@ pub(crate) struct Root {
 /// Where a segment is: units and what belongs to them, and behind that their postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
-    pub(super) at: u64,
+    pub(crate) at: u64,
     /// Lengths and sums of both.
-    pub(super) units: (u32, u64),
-    pub(super) postings: (u32, u64),
+    pub(crate) units: (u32, u64),
+    pub(crate) postings: (u32, u64),
     /// Units in it.
     pub(crate) documents: u32,
 }
 
 impl Extent {
     /// That of a segment with these bytes.
-    pub(super) fn of(at: u64, units: &[u8], postings: &[u8], documents: u32) -> Option<Self> {
+    pub(crate) fn of(at: u64, units: &[u8], postings: &[u8], documents: u32) -> Option<Self> {
         let len = |bytes: &[u8]| u32::try_from(bytes.len()).ok();
         Some(Self {
             at,
@@ -57,22 +56,22 @@ impl Extent {
         })
     }
 
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.at.saturating_add(self.len())
     }
 
-    pub(super) fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         u64::from(self.units.0) + u64::from(self.postings.0)
     }
 }
 
 impl Root {
     /// Where it goes: two take turns.
-    pub(super) fn place(&self) -> u64 {
+    pub(crate) fn place(&self) -> u64 {
         self.generation % 2 * PAGE
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.extend(VERSION.to_le_bytes());
         out.extend(self.rules.to_le_bytes());
@@ -99,7 +98,7 @@ impl Root {
     }
 
     /// The root in one of the places, if it is one of this version.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut rest = Reader(unseal(bytes).filter(|_| bytes.len() == ROOT)?);
         if rest.take()? != MAGIC || rest.u32()? != VERSION {
             return None;
@@ -143,7 +142,7 @@ const ENTRY_HEAD: usize = 4 + 16 + 16;
 
 /// An entry of the log: what changed between two places in the order of writes. `None` where there
 /// is no room for it.
-pub(super) fn entry(
+pub(crate) fn entry(
     generation: u64,
     from: Position,
     to: Position,
@@ -160,7 +159,7 @@ pub(super) fn entry(
 
 /// The entry at the start of `bytes`, if it goes on from `from`: up to where, what changed, and its
 /// length.
-pub(super) fn read_entry(
+pub(crate) fn read_entry(
     generation: u64,
     from: Position,
     bytes: &[u8],

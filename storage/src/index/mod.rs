@@ -19,22 +19,21 @@ use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
 
+use crate::files::part::{Media, Part};
+use crate::ground::position::Position;
+use crate::index::layout::{FIRST, MOST_SEGMENTS, PAGE};
 use crate::journal::apply::Outcome;
-use crate::journal::frame::Position;
 use crate::journal::op::Op;
-use crate::part::{Media, Part};
 use crate::search::RULES;
 use crate::vectors::checksum;
 
-mod changes;
-mod layout;
+pub(crate) mod changes;
+pub(crate) mod layout;
 
-pub(crate) use changes::Changes;
+pub(crate) use crate::index::changes::Changes;
 #[cfg(test)]
-pub(crate) use changes::Run;
-pub(crate) use layout::{Extent, Root};
-
-use layout::{FIRST, MOST_SEGMENTS, PAGE};
+pub(crate) use crate::index::changes::Run;
+pub(crate) use crate::index::layout::{Extent, Root};
 
 /// What is known of the file while a store is open, and what the writes since the last fold changed.
 pub(crate) struct Tracker {

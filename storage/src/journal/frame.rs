@@ -2,39 +2,13 @@
 
 use sha2::{Digest as _, Sha256};
 
-use crate::record::SEAL;
+use crate::ground::codec::SEAL;
+use crate::ground::position::{Check, Position};
 
 /// Bytes of a frame before its payload: length (u32), number (u64), check of the one before.
 pub(crate) const HEAD: usize = 4 + 8 + SEAL;
 /// Bytes of a frame beside its payload.
 pub(crate) const FRAME: usize = HEAD + SEAL;
-
-pub(crate) type Check = [u8; SEAL];
-
-/// A place in the order of all writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Position {
-    /// Number of the last write before it; 0 before the first.
-    pub(crate) seq: u64,
-    /// That write's check, which follows from it and all before.
-    pub(crate) check: Check,
-}
-
-impl Position {
-    /// As it stands in `meta`.
-    pub(crate) fn to_bytes(self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        let (seq, check) = bytes.split_at_mut(8);
-        seq.copy_from_slice(&self.seq.to_le_bytes());
-        check.copy_from_slice(&self.check);
-        bytes
-    }
-
-    pub(crate) fn from_bytes(bytes: [u8; 16]) -> Self {
-        let [a, b, c, d, e, f, g, h, check @ ..] = bytes;
-        Self { seq: u64::from_le_bytes([a, b, c, d, e, f, g, h]), check }
-    }
-}
 
 /// The frame of the write after `last`, and its place. `payload` has less than 4 GiB.
 pub(crate) fn encode(key: Check, last: Position, payload: &[u8]) -> (Vec<u8>, Position) {

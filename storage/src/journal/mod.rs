@@ -13,13 +13,13 @@ use std::sync::Arc;
 
 use garret_core::medium::{Medium, MediumError};
 
-use crate::backend::length;
-use crate::part::{Media, Part};
-use frame::{Check, FRAME, Frame, Position};
+use crate::files::backend::length;
+use crate::files::part::{Media, Part};
+use crate::ground::position::{Check, Position};
+use crate::journal::frame::{FRAME, Frame};
 
 pub(crate) mod apply;
 pub(crate) mod frame;
-mod import;
 pub(crate) mod op;
 
 /// The journal of an open store.
@@ -327,7 +327,7 @@ fn header(namespace: &str, key: Check) -> Vec<u8> {
     bytes.extend(key);
     bytes.extend(u16::try_from(namespace.len()).unwrap_or(u16::MAX).to_le_bytes());
     bytes.extend(namespace.as_bytes());
-    bytes.extend(crate::record::seal(&bytes));
+    bytes.extend(crate::ground::codec::seal(&bytes));
     bytes
 }
 
@@ -347,7 +347,7 @@ fn read_header(bytes: &[u8], namespace: &str) -> Result<Option<(u32, Check)>, Un
         let name = rest.get(..usize::from(u16::from_le_bytes(*len)))?;
         let checked = MAGIC.len() + 4 + 8 + 2 + name.len();
         let seal = bytes.get(checked..)?.first_chunk::<8>()?;
-        let whole = crate::record::seal(bytes.get(..checked)?) == *seal;
+        let whole = crate::ground::codec::seal(bytes.get(..checked)?) == *seal;
         whole.then_some((u32::from_le_bytes(*version), *key, name))
     })();
     let Some((version, key, name)) = parsed else {

@@ -1,12 +1,12 @@
 //! Operations: every write there is, as one value that can be stored and applied again.
 
-use garret_core::time::WallTime;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Fault;
+use crate::conversations::op::{Reply, Said};
+use crate::erase::Removal;
 use crate::facts::FactOp;
-use crate::forget::Removal;
-use crate::record::{byte_of, confidence_of};
+use crate::ground::error::Fault;
+use crate::ground::stamp::Stamp;
 use crate::summaries::Compaction;
 
 /// One write. A frame of the journal holds it in postcard, which names a variant by its place in
@@ -54,38 +54,6 @@ pub(crate) enum Op<'a> {
     SetState { session: &'a str, kind: u8, bytes: &'a [u8] },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Reply<'a> {
-    pub(crate) session: &'a str,
-    pub(crate) seq: u64,
-    pub(crate) text: &'a str,
-    /// i32, little-endian.
-    pub(crate) tokens: &'a [u8],
-    pub(crate) model_fingerprint: [u8; 32],
-    pub(crate) finish: u8,
-    pub(crate) at: Stamp,
-    pub(crate) receipt: &'a [u8],
-}
-
-/// Something that was said elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Said<'a> {
-    pub(crate) session: &'a str,
-    /// Who said it; `None` for the user.
-    pub(crate) speaker: Option<&'a str>,
-    pub(crate) text: &'a str,
-    pub(crate) at: Stamp,
-    /// Of its name where it comes from: the first bytes of the SHA-256.
-    pub(crate) id: Option<[u8; 16]>,
-}
-
-/// A wall clock's time and how good it was.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Stamp {
-    pub(crate) unix_ms: i64,
-    pub(crate) clock: u8,
-}
-
 impl Op<'_> {
     pub(crate) fn encode(&self) -> Result<Vec<u8>, Fault> {
         postcard::to_allocvec(self)
@@ -105,21 +73,6 @@ impl<'a> Op<'a> {
         match postcard::take_from_bytes(payload) {
             Ok((op, [])) => Some(op),
             _ => None,
-        }
-    }
-}
-
-impl From<WallTime> for Stamp {
-    fn from(at: WallTime) -> Self {
-        Self { unix_ms: at.unix_ms, clock: byte_of(at.confidence) }
-    }
-}
-
-impl Stamp {
-    pub(crate) fn time(self) -> Result<WallTime, Fault> {
-        match confidence_of(self.clock) {
-            Some(confidence) => Ok(WallTime { unix_ms: self.unix_ms, confidence }),
-            None => Err(Fault::Damaged { what: "operation", key: "its clock".to_owned() }),
         }
     }
 }

@@ -14,9 +14,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-mod sealed;
+pub(crate) mod sealed;
 
-pub(crate) use sealed::Sealed;
+pub(crate) use crate::postings::sealed::Sealed;
 
 /// Documents by their terms.
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ pub(crate) struct Postings {
 
 /// Where one term is.
 #[derive(Debug, Default)]
-struct List {
+pub(crate) struct List {
     bytes: Vec<u8>,
     documents: u32,
     last: u32,

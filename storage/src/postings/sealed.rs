@@ -3,7 +3,7 @@
 //! What is in a block was checked as a whole before. All the same nothing here trusts it: bytes that
 //! mean nothing end a list or aren't found.
 
-use super::{List, Posting, read, write};
+use crate::postings::{List, Posting, read, write};
 use crate::vectors::checksum;
 
 /// The postings of some documents that follow each other. `FORMAT.md`, "Text index", has the bytes.
@@ -44,18 +44,18 @@ impl Sealed {
     }
 
     /// In how many of its documents a term is.
-    pub(super) fn documents(&self, term: &str) -> u32 {
+    pub(crate) fn documents(&self, term: &str) -> u32 {
         self.find(term).map_or(0, |run| run.documents)
     }
 
     /// Those of its documents that hold `term`.
-    pub(super) fn postings<'a>(&'a self, term: &str) -> impl Iterator<Item = Posting> + use<'a> {
+    pub(crate) fn postings<'a>(&'a self, term: &str) -> impl Iterator<Item = Posting> + use<'a> {
         let run = self.find(term);
         run.into_iter().flat_map(|run| run.postings(self.first))
     }
 
     /// Every term with the documents that hold it, in the order of terms.
-    pub(super) fn terms(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = Posting>)> {
+    pub(crate) fn terms(&self) -> impl Iterator<Item = (&str, impl Iterator<Item = Posting>)> {
         let mut rest = self.entries();
         std::iter::from_fn(move || {
             let (term, run, after) = entry(rest)?;
@@ -65,7 +65,7 @@ impl Sealed {
     }
 
     /// Bytes of memory taken.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.bytes.capacity()
     }
 
@@ -111,7 +111,7 @@ fn entry(bytes: &[u8]) -> Option<(&[u8], Run<'_>, &[u8])> {
 }
 
 /// Writes a block, term by term in their order.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     seed: u64,
     entries: Vec<u8>,
     /// Where each begins, plus one.
@@ -119,13 +119,13 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self { seed, entries: Vec::new(), places: Vec::new() }
     }
 
     /// Adds a term, whose list counts from the first document of the block. False where there is
     /// no room for it.
-    pub(super) fn push(&mut self, term: &str, list: &List) -> bool {
+    pub(crate) fn push(&mut self, term: &str, list: &List) -> bool {
         let lengths = (u32::try_from(term.len()), u32::try_from(list.bytes.len()));
         let place = u32::try_from(self.entries.len() + 1);
         let ((Ok(term_len), Ok(list_len)), Ok(place)) = (lengths, place) else { return false };
@@ -139,7 +139,7 @@ impl Writer {
     }
 
     /// The bytes of the block; `None` where it came to more than 4 GiB.
-    pub(super) fn finish(self) -> Option<Vec<u8>> {
+    pub(crate) fn finish(self) -> Option<Vec<u8>> {
         let slots = (self.places.len() * 3 / 2 + 1).next_power_of_two();
         let mut table = vec![0_u32; slots];
         for place in &self.places {

@@ -2,15 +2,15 @@
 
 use std::cmp::Ordering;
 
-use super::index::{Entry, Index, Wanted};
-use super::meaning::Closeness;
-use super::query::Query;
-use super::rank::{Features, WEIGHTS_WITH_VECTORS, blend};
-use super::score::{MASKED, Scores, Scratch};
-use super::top::Ordered;
+use crate::search::index::{Entry, Index, Wanted};
+use crate::search::meaning::Closeness;
+use crate::search::query::Query;
+use crate::search::rank::{Features, WEIGHTS_WITH_VECTORS, blend};
+use crate::search::score::{MASKED, Scores, Scratch};
+use crate::search::top::Ordered;
 
 /// What a query came to, and the units worth a closer look.
-pub(super) struct Candidates<'a> {
+pub(crate) struct Candidates<'a> {
     index: &'a Index,
     query: &'a Query,
     scratch: &'a Scratch,
@@ -33,7 +33,7 @@ const BY_WORDS: usize = 1_000;
 const BY_MEANING: usize = 200;
 
 impl<'a> Candidates<'a> {
-    pub(super) fn find(index: &'a Index, wanted: &Wanted<'a>, scratch: &'a mut Scratch) -> Self {
+    pub(crate) fn find(index: &'a Index, wanted: &Wanted<'a>, scratch: &'a mut Scratch) -> Self {
         let query = wanted.query;
         let scores = scratch.score(index, query, wanted.filter);
         let in_scope = |document: u32| {
@@ -68,13 +68,13 @@ impl<'a> Candidates<'a> {
     }
 
     /// The numbers of the units.
-    pub(super) fn documents(&self) -> &'a [u32] {
+    pub(crate) fn documents(&self) -> &'a [u32] {
         &self.scratch.chosen
     }
 
     /// The units and their features. Where closeness is known roughly, a first order by that finds
     /// the best `k` and as many more, which are looked at once again.
-    pub(super) fn all(&self, k: usize) -> Vec<(&'a Entry, Features)> {
+    pub(crate) fn all(&self, k: usize) -> Vec<(&'a Entry, Features)> {
         let units = self.documents().iter().filter_map(|document| {
             let unit = self.index.units.get(*document as usize)?;
             Some((*document, unit, self.features(*document, unit)))
@@ -99,7 +99,7 @@ impl<'a> Candidates<'a> {
     }
 
     /// The features of a unit, in the order of [`NAMES`](super::NAMES).
-    pub(super) fn features(&self, document: u32, unit: &Entry) -> Features {
+    pub(crate) fn features(&self, document: u32, unit: &Entry) -> Features {
         let around = self.around(document, unit);
         let share = |by: usize| self.share(around[SIDE + by]);
         let back = |by: usize| self.share(around[SIDE - by]);

@@ -2,13 +2,14 @@
 
 use redb::{ReadTransaction, ReadableTable as _};
 
-use super::derived::{AtOnce, Derived, Kept, time};
-use super::reading::Reading;
-use super::unit::{Speaker, Unit};
-use crate::error::Fault;
-use crate::facts::{self, FactId};
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord, speaker, turn_name};
-use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, speaker, turn_name};
+use crate::facts;
+use crate::facts::FactId;
+use crate::ground::error::Fault;
+use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
+use crate::search::derived::{AtOnce, Derived, Kept, time};
+use crate::search::reading::Reading;
+use crate::search::unit::{Speaker, Unit};
 use crate::vectors::UnitKey;
 
 /// What a look at an index came to.

@@ -14,23 +14,24 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Confidence;
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
-use super::entities::Entities;
-use super::index::Index;
-use super::stored::{Base, Dirty};
-use super::unit::{Speaker, Unit};
-use crate::error::{Fault, unless_damaged};
-use crate::facts::{self, Fact, FactId};
+use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};
+use crate::facts;
+use crate::facts::{Fact, FactId};
+use crate::ground::error::{Fault, unless_damaged};
+use crate::ground::position::Position;
+use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 use crate::index::{Basis, Changes, Fresh};
-use crate::journal::frame::Position;
-use crate::open::Open;
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord, speaker};
-use crate::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
+use crate::search::entities::Entities;
+use crate::search::index::Index;
+use crate::search::stored::{Base, Dirty};
+use crate::search::unit::{Speaker, Unit};
+use crate::store::open::Open;
 
 /// What is searched in an open store.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     queue: Mutex<Queue>,
-    pub(super) kept: Mutex<Option<Kept>>,
+    pub(crate) kept: Mutex<Option<Kept>>,
 }
 
 /// What an index doesn't know yet.
@@ -100,13 +101,13 @@ impl Derived {
     }
 
     /// Whether there is an index.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.kept.lock().is_ok_and(|kept| kept.is_some())
     }
 
     /// Hands an index that agrees with the records to `act`, and the snapshot that it agrees with.
     /// `snapshot` takes one under the store's lock and calls what it is given while it holds that.
-    pub(super) fn with<T, E: From<Fault>>(
+    pub(crate) fn with<T, E: From<Fault>>(
         &self,
         snapshot: impl FnOnce(AtOnce<'_>) -> Result<ReadTransaction, E>,
         act: impl FnOnce(&Kept, &ReadTransaction) -> Result<T, E>,
@@ -118,7 +119,7 @@ impl Derived {
     }
 
     /// Brings the index up to date with the records, or makes one: from its file where that can be.
-    pub(super) fn catch_up<'a, E: From<Fault>>(
+    pub(crate) fn catch_up<'a, E: From<Fault>>(
         &self,
         held: &'a mut Held<'_>,
         snapshot: impl FnOnce(AtOnce<'_>) -> Result<ReadTransaction, E>,
@@ -156,11 +157,11 @@ impl Derived {
 pub(crate) type AtOnce<'a> = &'a mut dyn FnMut(&mut Open);
 
 /// An index, and the moment that it agrees with.
-pub(super) struct Now<'a> {
-    pub(super) kept: &'a mut Kept,
-    pub(super) transaction: ReadTransaction,
+pub(crate) struct Now<'a> {
+    pub(crate) kept: &'a mut Kept,
+    pub(crate) transaction: ReadTransaction,
     /// The last write then.
-    pub(super) last: Position,
+    pub(crate) last: Position,
 }
 
 type KeptGuard<'a> = MutexGuard<'a, Option<Kept>>;
@@ -170,7 +171,7 @@ pub(crate) struct Held<'a>(KeptGuard<'a>);
 
 impl Held<'_> {
     /// Whether there is an index.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(crate) fn is_kept(&self) -> bool {
         self.0.is_some()
     }
 
@@ -182,16 +183,16 @@ impl Held<'_> {
 
 /// An index that agrees with one moment of the records.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
-    pub(super) index: Index,
+pub(crate) struct Kept {
+    pub(crate) index: Index,
     /// The names of the sessions in it.
-    pub(super) names: HashMap<u64, SessionId>,
+    pub(crate) names: HashMap<u64, SessionId>,
     /// What facts are about.
-    pub(super) entities: Entities,
+    pub(crate) entities: Entities,
     /// The segments in its file that it begins with.
-    pub(super) base: Option<Base>,
+    pub(crate) base: Option<Base>,
     /// What they have otherwise.
-    pub(super) dirty: Dirty,
+    pub(crate) dirty: Dirty,
 }
 
 impl Kept {
@@ -273,7 +274,7 @@ impl Kept {
     }
 
     /// Removes a session. What is in the segments is then not what is in the index.
-    pub(super) fn remove(&mut self, session: u64) {
+    pub(crate) fn remove(&mut self, session: u64) {
         let named = self.names.remove(&session).is_some();
         if named || self.index.by_number.contains_key(&session) {
             self.index.remove(session);
@@ -281,7 +282,7 @@ impl Kept {
         }
     }
 
-    pub(super) fn remove_facts(&mut self, gone: &[u64]) {
+    pub(crate) fn remove_facts(&mut self, gone: &[u64]) {
         if gone.iter().any(|id| self.index.by_fact.contains_key(id)) {
             self.index.remove_facts(gone);
             self.base = None;
@@ -372,11 +373,11 @@ impl Kept {
 type ByTurn = ReadOnlyTable<&'static TurnKey, &'static [u8]>;
 
 /// A moment, unless the clock was known to be wrong.
-pub(super) fn time(unix_ms: i64, clock: Confidence) -> Option<i64> {
+pub(crate) fn time(unix_ms: i64, clock: Confidence) -> Option<i64> {
     (clock != Confidence::Wrong).then_some(unix_ms)
 }
 
 /// What was read, unless the record is damaged.
-pub(super) fn spared<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+pub(crate) fn spared<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
     unless_damaged(read, |what, key| tracing::warn!(what, key, "damaged, so it can't be searched"))
 }

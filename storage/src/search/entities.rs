@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use redb::ReadTransaction;
 
-use super::query::words_of;
-use crate::error::Fault;
 use crate::facts;
+use crate::ground::error::Fault;
+use crate::search::query::words_of;
 
 /// The names of all entities, read when there are others than before.
 #[derive(Debug, Default)]
-pub(super) struct Entities {
+pub(crate) struct Entities {
     /// Folded, their words with one space between them.
     names: HashSet<String>,
     /// Words of the longest.
@@ -21,7 +21,7 @@ pub(super) struct Entities {
 
 impl Entities {
     /// Takes in what there is now.
-    pub(super) fn catch_up(&mut self, transaction: &ReadTransaction) -> Result<(), Fault> {
+    pub(crate) fn catch_up(&mut self, transaction: &ReadTransaction) -> Result<(), Fault> {
         let now = facts::entity_extent(transaction)?;
         if now == self.seen {
             return Ok(());
@@ -53,7 +53,7 @@ impl Entities {
     }
 
     /// Hands the words of each name that stands among `words` to `take`.
-    pub(super) fn each_in<'w>(&self, words: &'w [String], take: &mut dyn FnMut(&'w [String])) {
+    pub(crate) fn each_in<'w>(&self, words: &'w [String], take: &mut dyn FnMut(&'w [String])) {
         for first in 0..words.len() {
             let rest = words.get(first..).unwrap_or_default();
             for length in 1..=self.longest.min(LONGEST).min(rest.len()) {

@@ -9,7 +9,7 @@ use garret_language::tokens::{Token, TokenKind, terms, tokens};
 
 /// The words of a query, each as its terms, and which of them the words of texts were found to be: many
 /// texts have the same words, and stemming one takes far longer than looking it up.
-pub(super) struct Asked<'q> {
+pub(crate) struct Asked<'q> {
     words: &'q [Vec<String>],
     /// Which ASCII characters they begin with, a bit for each.
     begin: u128,
@@ -17,7 +17,7 @@ pub(super) struct Asked<'q> {
 }
 
 impl<'q> Asked<'q> {
-    pub(super) fn new(words: &'q [Vec<String>]) -> Self {
+    pub(crate) fn new(words: &'q [Vec<String>]) -> Self {
         let firsts = words.iter().flatten().filter_map(|word| word.bytes().next());
         let begin = firsts.filter(u8::is_ascii).fold(0, |all, first| all | 1 << first);
         Self { words, begin, met: RefCell::default() }
@@ -62,7 +62,7 @@ impl<'q> Asked<'q> {
 
 /// Where `text` is closest to the query: at most `most` bytes and the rest of a word, around the place
 /// that holds most different words of it; its beginning when it holds none.
-pub(super) fn excerpt(text: &str, asked: &Asked<'_>, most: usize) -> Range<usize> {
+pub(crate) fn excerpt(text: &str, asked: &Asked<'_>, most: usize) -> Range<usize> {
     if text.len() <= most {
         return 0..text.len();
     }
@@ -105,7 +105,7 @@ fn densest(matches: &[(Range<usize>, usize)], words: usize, most: usize) -> Opti
 }
 
 /// Bytes of an excerpt where nothing else is asked for.
-pub(super) const EXCERPT_BYTES: usize = 240;
+pub(crate) const EXCERPT_BYTES: usize = 240;
 /// How much of that stands before what was found.
 const LEAD_BYTES: usize = 60;
 /// How many places are looked at.

@@ -1,42 +1,43 @@
 //! What a search may find at all: decided before anything is ranked or cut.
 
-use super::find::Kind;
-use super::index::{Entry, Index};
 use garret_language::casefold;
+
+use crate::search::find::Kind;
+use crate::search::index::{Entry, Index};
 
 /// Which units are looked at.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Filter {
+pub(crate) struct Filter {
     /// In this session; a fact that was said there.
-    pub(super) session: Option<u64>,
+    pub(crate) session: Option<u64>,
     /// By one of these speakers, by number; by any where there are none.
-    pub(super) speakers: Vec<u16>,
+    pub(crate) speakers: Vec<u16>,
     /// Of one of these kinds; of any where there are none.
-    pub(super) kinds: Vec<Kind>,
+    pub(crate) kinds: Vec<Kind>,
     /// Said by then; a fact that was true then.
-    pub(super) as_of: Option<i64>,
+    pub(crate) as_of: Option<i64>,
     /// Facts that were replaced, too.
-    pub(super) replaced: bool,
+    pub(crate) replaced: bool,
     /// Not in this turn of this session.
-    pub(super) except: Option<(u64, u64)>,
+    pub(crate) except: Option<(u64, u64)>,
 }
 
 impl Filter {
     /// Lets pass what `source` said, by its name; false when nobody of that name said anything.
-    pub(super) fn only(&mut self, index: &Index, source: &str) -> bool {
+    pub(crate) fn only(&mut self, index: &Index, source: &str) -> bool {
         self.speakers = index.names.find(&casefold(source));
         !self.speakers.is_empty()
     }
 
     /// Whether every unit passes but facts that were replaced and the one turn.
-    pub(super) fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.session.is_none()
             && self.speakers.is_empty()
             && self.kinds.is_empty()
             && self.as_of.is_none()
     }
 
-    pub(super) fn passes(&self, index: &Index, unit: &Entry) -> bool {
+    pub(crate) fn passes(&self, index: &Index, unit: &Entry) -> bool {
         let fact = index.fact_of(unit);
         let session = match fact {
             Some(fact) => fact.session,
@@ -60,7 +61,7 @@ impl Filter {
     }
 
     /// Whether it is of the one turn that isn't looked at.
-    pub(super) fn is_excepted(&self, index: &Index, unit: &Entry) -> bool {
+    pub(crate) fn is_excepted(&self, index: &Index, unit: &Entry) -> bool {
         let of_turn = |(session, turn)| {
             unit.turn == turn && index.session_of(unit).is_some_and(|number| number == session)
         };

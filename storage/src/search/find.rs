@@ -5,22 +5,23 @@ use redb::{ReadTransaction, ReadableDatabase as _};
 
 use garret_language::without_names;
 
-use super::derived::{AtOnce, Kept, spared};
-use super::excerpt::{Asked, EXCERPT_BYTES, excerpt};
-use super::filter::Filter;
-use super::index::{Index, Wanted};
-use super::links;
-use super::meaning::{Closeness, Stored};
-use super::names::ASSISTANT;
-use super::query::Query;
-use super::rank::Features;
-use super::unit::Ranked;
-use crate::error::{Fault, ReadError};
-use crate::facts::{self, FactId, FactKind};
-use crate::open::contain;
-use crate::record::{ReplyRecord, TurnRecord, damaged, speaker, turn_name};
+use crate::conversations::record::{ReplyRecord, TurnRecord, speaker, turn_name};
+use crate::facts;
+use crate::facts::{FactId, FactKind};
+use crate::ground::database::contain;
+use crate::ground::error::{Fault, ReadError, damaged};
+use crate::ground::table::{REPLIES, SPEAKERS, TURNS, turn_key};
+use crate::search::derived::{AtOnce, Kept, spared};
+use crate::search::excerpt::{Asked, EXCERPT_BYTES, excerpt};
+use crate::search::filter::Filter;
+use crate::search::index::{Index, Wanted};
+use crate::search::links;
+use crate::search::meaning::{Closeness, Stored};
+use crate::search::names::ASSISTANT;
+use crate::search::query::Query;
+use crate::search::rank::Features;
+use crate::search::unit::Ranked;
 use crate::store::Store;
-use crate::table::{REPLIES, SPEAKERS, TURNS, turn_key};
 use crate::vectors::UnitKey;
 
 /// What is looked for in a store.

@@ -4,21 +4,22 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use super::candidates::Candidates;
-use super::filter::Filter;
-use super::meaning::{Closeness, Cosines};
-use super::mix::{Best, Sorts};
-use super::names::{ASSISTANT, Names};
-use super::query::Query;
-use super::rank::Features;
-use super::reading::Reading;
-use super::score::Scratch;
-use super::sittings::{NO_SITTING, Sittings};
-use super::unit::{Ask, Ranked, Speaker, Unit};
+use garret_language::Language;
+
 use crate::facts::{Fact, FactKind, FactSource};
 use crate::postings::Postings;
+use crate::search::candidates::Candidates;
+use crate::search::filter::Filter;
+use crate::search::meaning::{Closeness, Cosines};
+use crate::search::mix::{Best, Sorts};
+use crate::search::names::{ASSISTANT, Names};
+use crate::search::query::Query;
+use crate::search::rank::Features;
+use crate::search::reading::Reading;
+use crate::search::score::Scratch;
+use crate::search::sittings::{NO_SITTING, Sittings};
+use crate::search::unit::{Ask, Ranked, Speaker, Unit};
 use crate::vectors::UnitKey;
-use garret_language::Language;
 
 /// What was said, ready to be searched.
 ///
@@ -34,63 +35,63 @@ use garret_language::Language;
 /// ```
 #[derive(Debug, Default)]
 pub struct Index {
-    pub(super) postings: Postings,
+    pub(crate) postings: Postings,
     /// By number of the document.
-    pub(super) units: Vec<Entry>,
-    pub(super) sessions: Vec<Session>,
-    pub(super) by_number: HashMap<u64, u32>,
-    pub(super) sittings: Sittings,
-    pub(super) facts: Vec<FactEntry>,
-    pub(super) by_fact: HashMap<u64, u32>,
-    pub(super) names: Names,
+    pub(crate) units: Vec<Entry>,
+    pub(crate) sessions: Vec<Session>,
+    pub(crate) by_number: HashMap<u64, u32>,
+    pub(crate) sittings: Sittings,
+    pub(crate) facts: Vec<FactEntry>,
+    pub(crate) by_fact: HashMap<u64, u32>,
+    pub(crate) names: Names,
     /// Units in each language, in the order of [`Language::ALL`].
-    pub(super) languages: [u32; Language::ALL.len()],
+    pub(crate) languages: [u32; Language::ALL.len()],
     /// What earlier searches worked in.
     spare: Mutex<Vec<Scratch>>,
 }
 
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// Place among the sessions; [`NO_SESSION`] for a fact.
-    pub(super) session: u32,
+    pub(crate) session: u32,
     /// Place in the session, or among the facts.
-    pub(super) place: u32,
+    pub(crate) place: u32,
     /// Its number; see [`Sittings`].
-    pub(super) sitting: u32,
-    pub(super) turn: u64,
+    pub(crate) sitting: u32,
+    pub(crate) turn: u64,
     /// [`NO_TIME`] where it isn't known.
-    pub(super) at_ms: i64,
-    pub(super) speaker: u16,
-    pub(super) language: u8,
+    pub(crate) at_ms: i64,
+    pub(crate) speaker: u16,
+    pub(crate) language: u8,
     /// [`QUESTION`] and [`TELLS_TIME`].
-    pub(super) flags: u8,
+    pub(crate) flags: u8,
 }
 
 /// A unit that ends with a question mark.
-pub(super) const QUESTION: u8 = 1;
+pub(crate) const QUESTION: u8 = 1;
 /// A unit that tells when something is.
-pub(super) const TELLS_TIME: u8 = 2;
+pub(crate) const TELLS_TIME: u8 = 2;
 
 /// What there is to know of a fact beside its text.
 #[derive(Debug)]
-pub(super) struct FactEntry {
-    pub(super) document: u32,
-    pub(super) id: u64,
+pub(crate) struct FactEntry {
+    pub(crate) document: u32,
+    pub(crate) id: u64,
     /// Where it was said.
-    pub(super) session: Option<u64>,
-    pub(super) valid_to: Option<i64>,
-    pub(super) last_access: Option<i64>,
-    pub(super) kind: FactKind,
-    pub(super) latest: bool,
+    pub(crate) session: Option<u64>,
+    pub(crate) valid_to: Option<i64>,
+    pub(crate) last_access: Option<i64>,
+    pub(crate) kind: FactKind,
+    pub(crate) latest: bool,
     /// 0 to 1.
-    pub(super) importance: f32,
+    pub(crate) importance: f32,
 }
 
 #[derive(Debug)]
-pub(super) struct Session {
-    pub(super) number: u64,
+pub(crate) struct Session {
+    pub(crate) number: u64,
     /// Documents in the order of turns and, in a turn, of speakers.
-    pub(super) units: Vec<u32>,
+    pub(crate) units: Vec<u32>,
 }
 
 impl Index {
@@ -122,7 +123,7 @@ impl Index {
 
     /// The session that a message is to be in, new or known, and its place there; `None` where it
     /// is there already.
-    pub(super) fn place(&mut self, session: u64, turn: u64, speaker: u16) -> Option<(u32, u32)> {
+    pub(crate) fn place(&mut self, session: u64, turn: u64, speaker: u16) -> Option<(u32, u32)> {
         let session = self.session(session);
         let others = &self.sessions.get(session as usize)?.units;
         let before = |unit: &u32| order(&self.units, *unit) < (turn, speaker);
@@ -137,7 +138,7 @@ impl Index {
     }
 
     /// Puts a message of so many terms in its place.
-    pub(super) fn enter(&mut self, document: u32, (session, place): (u32, u32), length: u32) {
+    pub(crate) fn enter(&mut self, document: u32, (session, place): (u32, u32), length: u32) {
         let Some(session) = self.sessions.get_mut(session as usize) else { return };
         let place = (place as usize).min(session.units.len());
         for later in session.units.get(place..).unwrap_or(&[]) {
@@ -310,7 +311,7 @@ impl Index {
     }
 
     /// The best `k` of each sort of what is wanted.
-    pub(super) fn best(&self, wanted: &Wanted<'_>, k: usize) -> Best {
+    pub(crate) fn best(&self, wanted: &Wanted<'_>, k: usize) -> Best {
         let mut sorts = Sorts::new(wanted.close.is_some(), k);
         self.candidates(wanted, k, &mut |unit| {
             let fact = unit.fact.and_then(|id| self.fact(id));
@@ -332,7 +333,7 @@ impl Index {
     }
 
     /// A unit of which nothing is known yet that has to do with a query.
-    pub(super) fn unranked(&self, unit: &Entry, now: Option<i64>) -> Ranked {
+    pub(crate) fn unranked(&self, unit: &Entry, now: Option<i64>) -> Ranked {
         let fact = self.fact_of(unit);
         let session = fact.map_or_else(|| self.session_of(unit), |fact| fact.session);
         Ranked {
@@ -351,17 +352,17 @@ impl Index {
     }
 
     /// A fact by its number.
-    pub(super) fn fact(&self, id: u64) -> Option<&FactEntry> {
+    pub(crate) fn fact(&self, id: u64) -> Option<&FactEntry> {
         self.by_fact.get(&id).and_then(|place| self.facts.get(*place as usize))
     }
 
     /// The fact that a unit is.
-    pub(super) fn fact_of(&self, unit: &Entry) -> Option<&FactEntry> {
+    pub(crate) fn fact_of(&self, unit: &Entry) -> Option<&FactEntry> {
         (unit.session == NO_SESSION).then(|| self.facts.get(unit.place as usize)).flatten()
     }
 
     /// Which of two units comes first: the older one, at the end by what never changes.
-    pub(super) fn in_time(&self, a: u32, b: u32) -> Option<Ordering> {
+    pub(crate) fn in_time(&self, a: u32, b: u32) -> Option<Ordering> {
         let (a, b) = (self.units.get(a as usize)?, self.units.get(b as usize)?);
         let rest = |unit: &Entry| {
             let fact = self.fact_of(unit).map(|fact| fact.id);
@@ -371,12 +372,12 @@ impl Index {
     }
 
     /// The number of the session that a message is in.
-    pub(super) fn session_of(&self, unit: &Entry) -> Option<u64> {
+    pub(crate) fn session_of(&self, unit: &Entry) -> Option<u64> {
         self.sessions.get(unit.session as usize).map(|session| session.number)
     }
 
     /// The document of a unit that may have a vector.
-    pub(super) fn document(&self, key: UnitKey) -> Option<u32> {
+    pub(crate) fn document(&self, key: UnitKey) -> Option<u32> {
         let (session, turn, reply) = match key {
             UnitKey::Words { session, turn } => (session, turn, false),
             UnitKey::Reply { session, turn } => (session, turn, true),
@@ -394,7 +395,7 @@ impl Index {
     }
 
     /// What a unit's vector would be kept under.
-    pub(super) fn key(&self, document: u32) -> Option<UnitKey> {
+    pub(crate) fn key(&self, document: u32) -> Option<UnitKey> {
         let unit = self.units.get(document as usize)?;
         if let Some(fact) = self.fact_of(unit) {
             return Some(UnitKey::Fact { id: fact.id });
@@ -407,7 +408,7 @@ impl Index {
     }
 
     /// Number of units that a search with this filter looks at.
-    pub(super) fn count(&self, filter: &Filter) -> usize {
+    pub(crate) fn count(&self, filter: &Filter) -> usize {
         let replaced = self.facts.iter().filter(|fact| !fact.latest).count();
         if filter.is_open() {
             return self.len() - if filter.replaced { 0 } else { replaced };
@@ -416,7 +417,7 @@ impl Index {
     }
 
     /// A query, taken apart for the languages that units are in.
-    pub(super) fn query(&self, text: &str, now: Option<i64>) -> Query {
+    pub(crate) fn query(&self, text: &str, now: Option<i64>) -> Query {
         let used = Language::ALL.iter().zip(&self.languages).filter(|(_, units)| **units > 0);
         Query::new(text, &used.map(|(language, _)| *language).collect::<Vec<_>>(), now)
     }
@@ -437,25 +438,25 @@ impl Index {
 }
 
 impl Entry {
-    pub(super) const fn is_question(&self) -> bool {
+    pub(crate) const fn is_question(&self) -> bool {
         self.flags & QUESTION != 0
     }
 
-    pub(super) const fn tells_time(&self) -> bool {
+    pub(crate) const fn tells_time(&self) -> bool {
         self.flags & TELLS_TIME != 0
     }
 
-    pub(super) fn at_ms(&self) -> Option<i64> {
+    pub(crate) fn at_ms(&self) -> Option<i64> {
         (self.at_ms != NO_TIME).then_some(self.at_ms)
     }
 }
 
 /// What a search looks for, and where.
-pub(super) struct Wanted<'a> {
-    pub(super) query: &'a Query,
-    pub(super) filter: &'a Filter,
-    pub(super) close: Option<&'a dyn Closeness>,
-    pub(super) now: Option<i64>,
+pub(crate) struct Wanted<'a> {
+    pub(crate) query: &'a Query,
+    pub(crate) filter: &'a Filter,
+    pub(crate) close: Option<&'a dyn Closeness>,
+    pub(crate) now: Option<i64>,
 }
 
 /// How fresh a fact is: by half a month it is down to .6, by two months to .14.
@@ -468,10 +469,10 @@ fn recency(fact: &FactEntry, unit: &Entry, now: Option<i64>) -> Option<f32> {
 const MONTH_MS: f32 = 30.0 * 86_400_000.0;
 
 /// The session of what isn't in one.
-pub(super) const NO_SESSION: u32 = u32::MAX;
+pub(crate) const NO_SESSION: u32 = u32::MAX;
 
 /// Stands for no time at all.
-pub(super) const NO_TIME: i64 = i64::MIN;
+pub(crate) const NO_TIME: i64 = i64::MIN;
 
 fn order(units: &[Entry], document: u32) -> (u64, u16) {
     units.get(document as usize).map_or((0, 0), |unit| (unit.turn, unit.speaker))

@@ -7,11 +7,12 @@
 
 use redb::ReadTransaction;
 
-use super::index::{Index, Wanted};
-use super::mix::Best;
-use super::unit::Ranked;
-use crate::error::Fault;
-use crate::facts::{self, FactId, Node};
+use crate::facts;
+use crate::facts::{FactId, Node};
+use crate::ground::error::Fault;
+use crate::search::index::{Index, Wanted};
+use crate::search::mix::Best;
+use crate::search::unit::Ranked;
 use crate::vectors::UnitKey;
 
 /// How much of a hit's relevance what it leads to has. Of LoCoMo's questions the fifth hit has in the
@@ -19,14 +20,14 @@ use crate::vectors::UnitKey;
 /// `garret-bench`'s `locomo --links` asks them of turns that are stored as facts, each linked to those
 /// beside it: R@10 .723 with these links and .684 without, R@5 .631 and .611, MRR .539 and .532. Other
 /// shares weren't tried there.
-pub(super) const PASSED_ON: f32 = 0.3;
+pub(crate) const PASSED_ON: f32 = 0.3;
 /// Hits that are followed, the best ones.
 const FOLLOWED: usize = 10;
 /// Links of one hit that are followed, the newest ones.
 const EACH: usize = 8;
 
 /// Adds to `best` what the best `k` in it lead to.
-pub(super) fn follow(
+pub(crate) fn follow(
     transaction: &ReadTransaction,
     index: &Index,
     wanted: &Wanted<'_>,

@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 
-use super::index::Index;
-use super::top::{Ordered, Top};
+use crate::search::index::Index;
+use crate::search::top::{Ordered, Top};
 use crate::vectors::{Scores, VectorStore};
 
 /// How close units are to a query, in quarters of a standard deviation from the mean of all.
-pub(super) trait Closeness {
+pub(crate) trait Closeness {
     /// How close a unit is; `None` without a vector.
     fn of(&self, index: &Index, document: u32) -> Option<f32>;
 
@@ -53,14 +53,14 @@ const PRIOR_DEVIATION: f32 = 0.12;
 
 /// Cosines by the number of the document.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cosines<'a> {
+pub(crate) struct Cosines<'a> {
     cosines: &'a [f32],
     scale: Scale,
 }
 
 impl<'a> Cosines<'a> {
     /// `None` where there isn't a single vector.
-    pub(super) fn of(cosines: &'a [f32]) -> Option<Self> {
+    pub(crate) fn of(cosines: &'a [f32]) -> Option<Self> {
         let (mut sum, mut squares, mut count) = (0.0_f64, 0.0_f64, 0_usize);
         for cosine in cosines.iter().copied().filter(|cosine| cosine.is_finite()) {
             let cosine = f64::from(cosine);
@@ -103,7 +103,7 @@ impl Closeness for Cosines<'_> {
 }
 
 /// What the vectors of a store say.
-pub(super) struct Stored<'a> {
+pub(crate) struct Stored<'a> {
     vectors: &'a VectorStore,
     query: &'a [f32],
     scores: RefCell<Scores>,
@@ -119,7 +119,7 @@ const NONE: u32 = u32::MAX;
 
 impl<'a> Stored<'a> {
     /// What they say of `query`, for which `scores` were made, about so many documents.
-    pub(super) fn new(
+    pub(crate) fn new(
         vectors: &'a VectorStore,
         query: &'a [f32],
         scores: Scores,

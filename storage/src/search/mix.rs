@@ -5,12 +5,12 @@
 //! [`FACTS`], and those that were inferred one in [`INFERRED`], rounded up; more only where there
 //! is nothing likely to answer for the other places.
 
-use super::rank::{
+use crate::facts::FactKind;
+use crate::search::rank::{
     Features, Scale, UNLIKELY, UNLIKELY_WITH_VECTORS, USUAL, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
 };
-use super::top::Top;
-use super::unit::Ranked;
-use crate::facts::FactKind;
+use crate::search::top::Top;
+use crate::search::unit::Ranked;
 
 /// One place in so many is for facts at most, as long as messages answer; rounded up.
 pub const FACTS: usize = 2;
@@ -20,7 +20,7 @@ pub const INFERRED: usize = 4;
 
 /// What could answer, before it is known how likely that is.
 #[derive(Debug)]
-pub(super) struct Sorts {
+pub(crate) struct Sorts {
     with_vectors: bool,
     k: usize,
     /// By the sum of their features.
@@ -32,7 +32,7 @@ pub(super) struct Sorts {
 
 /// The best of each sort, the best first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Best {
+pub(crate) struct Best {
     messages: Vec<Ranked>,
     said: Vec<Ranked>,
     inferred: Vec<Ranked>,
@@ -42,7 +42,7 @@ pub(super) struct Best {
 
 impl Sorts {
     /// Room for `k` of each.
-    pub(super) fn new(with_vectors: bool, k: usize) -> Self {
+    pub(crate) fn new(with_vectors: bool, k: usize) -> Self {
         Self {
             with_vectors,
             k,
@@ -53,7 +53,7 @@ impl Sorts {
     }
 
     /// Takes a message, or a fact of this kind, with its features.
-    pub(super) fn offer(&mut self, mut unit: Ranked, kind: Option<FactKind>) {
+    pub(crate) fn offer(&mut self, mut unit: Ranked, kind: Option<FactKind>) {
         self.most.iter_mut().zip(unit.parts).for_each(|(most, part)| *most = most.max(part));
         let weights = if self.with_vectors { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
         unit.score = blend(&unit.parts, weights);
@@ -65,7 +65,7 @@ impl Sorts {
     }
 
     /// The best, out of `units`; none where even they are unlikely to answer.
-    pub(super) fn into_best(self, units: usize) -> Best {
+    pub(crate) fn into_best(self, units: usize) -> Best {
         let scale = Scale::new(self.with_vectors, units, &self.most);
         let scored = |mut unit: Ranked| {
             unit.relevance = scale.relevance(unit.score);
@@ -96,7 +96,7 @@ impl Best {
     }
 
     /// Those of this kind of fact, or the messages.
-    pub(super) fn of(&mut self, kind: Option<FactKind>) -> &mut Vec<Ranked> {
+    pub(crate) fn of(&mut self, kind: Option<FactKind>) -> &mut Vec<Ranked> {
         match kind {
             None => &mut self.messages,
             Some(FactKind::Derives) => &mut self.inferred,
@@ -105,7 +105,7 @@ impl Best {
     }
 
     /// The best `k` of all, each sort within its share.
-    pub(super) fn mixed(self, k: usize) -> Vec<Ranked> {
+    pub(crate) fn mixed(self, k: usize) -> Vec<Ranked> {
         let Self { messages, mut said, mut inferred, least } = self;
         let likely = |some: &[Ranked]| some.iter().filter(|one| one.relevance >= least).count();
         let left = k.saturating_sub(likely(&messages));

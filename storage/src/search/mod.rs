@@ -83,14 +83,14 @@ mod tend;
 mod top;
 mod unit;
 
-pub(crate) use check::unit_name;
-pub(crate) use derived::Derived;
-pub use find::{Found, Hit, Kind, Search, Source};
-pub use index::Index;
-pub use mix::{FACTS, INFERRED};
-pub use rank::{
+pub(crate) use crate::search::check::unit_name;
+pub(crate) use crate::search::derived::Derived;
+pub use crate::search::find::{Found, Hit, Kind, Search, Source};
+pub use crate::search::index::Index;
+pub use crate::search::mix::{FACTS, INFERRED};
+pub use crate::search::rank::{
     CALIBRATION, CALIBRATION_WITH_VECTORS, Calibration, FEATURES, Features, LEXICAL, NAMES,
     UNLIKELY, UNLIKELY_WITH_VECTORS, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
 };
-pub(crate) use stored::RULES;
-pub use unit::{Ask, Ranked, Speaker, Unit};
+pub(crate) use crate::search::stored::RULES;
+pub use crate::search::unit::{Ask, Ranked, Speaker, Unit};

@@ -1,12 +1,13 @@
 //! Names of speakers: who is meant by a query.
 
-use super::query::Query;
-use super::unit::Speaker;
 use garret_language::casefold;
+
+use crate::search::query::Query;
+use crate::search::unit::Speaker;
 
 /// Who speaks in an index.
 #[derive(Debug)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// By number; the first two have none.
     speakers: Vec<Known>,
 }
@@ -20,8 +21,8 @@ struct Known {
 }
 
 /// Numbers of the speakers without a name.
-pub(super) const USER: u16 = 0;
-pub(super) const ASSISTANT: u16 = 1;
+pub(crate) const USER: u16 = 0;
+pub(crate) const ASSISTANT: u16 = 1;
 
 impl Default for Names {
     fn default() -> Self {
@@ -31,7 +32,7 @@ impl Default for Names {
 
 impl Names {
     /// The number of a speaker, new or known; `None` when there are too many.
-    pub(super) fn number(&mut self, speaker: Speaker<'_>) -> Option<u16> {
+    pub(crate) fn number(&mut self, speaker: Speaker<'_>) -> Option<u16> {
         let name = match speaker {
             Speaker::User => return Some(USER),
             Speaker::Assistant => return Some(ASSISTANT),
@@ -48,7 +49,7 @@ impl Names {
 
     /// The speakers of a folded name. The assistant is two where a turn of its own was imported,
     /// besides replies.
-    pub(super) fn find(&self, name: &str) -> Vec<u16> {
+    pub(crate) fn find(&self, name: &str) -> Vec<u16> {
         let unnamed = match name {
             "user" => Some(USER),
             "assistant" => Some(ASSISTANT),
@@ -60,37 +61,37 @@ impl Names {
     }
 
     /// Names of those who have any, folded.
-    pub(super) fn all(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = String> {
         self.speakers.iter().filter(|known| known.units > 0).map(|known| known.words.join(" "))
     }
 
     /// How many speakers have a number.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.speakers.len()
     }
 
     /// The name of each speaker from that of a number on, folded; empty where nobody speaks so any
     /// more.
-    pub(super) fn from(&self, first: u16) -> impl Iterator<Item = String> {
+    pub(crate) fn from(&self, first: u16) -> impl Iterator<Item = String> {
         let speakers = self.speakers.iter().skip(usize::from(first));
         speakers.map(|known| if known.units > 0 { known.words.join(" ") } else { String::new() })
     }
 
     /// Gives the next number to a speaker, by a folded name.
-    pub(super) fn put_back(&mut self, name: &str) {
+    pub(crate) fn put_back(&mut self, name: &str) {
         let words = name.split_whitespace().map(str::to_owned).collect();
         self.speakers.push(Known { words, units: 0 });
     }
 
     /// There is one more unit by a speaker.
-    pub(super) fn spoke(&mut self, speaker: u16) {
+    pub(crate) fn spoke(&mut self, speaker: u16) {
         if let Some(known) = self.speakers.get_mut(usize::from(speaker)) {
             known.units += 1;
         }
     }
 
     /// There is one less.
-    pub(super) fn left(&mut self, speaker: u16) {
+    pub(crate) fn left(&mut self, speaker: u16) {
         if let Some(known) = self.speakers.get_mut(usize::from(speaker)) {
             known.units = known.units.saturating_sub(1);
         }
@@ -98,7 +99,7 @@ impl Names {
 
     /// The one speaker whom a query names: by the whole name or, if nobody else has it, a word of
     /// it.
-    pub(super) fn named(&self, query: &Query) -> Option<u16> {
+    pub(crate) fn named(&self, query: &Query) -> Option<u16> {
         let named = |(number, known): (u16, &Known)| {
             let named = match number {
                 USER => query.has(&["i", "me", "my", "mine", "user"]),
@@ -123,7 +124,7 @@ impl Names {
     }
 
     /// Whether a folded word is a speaker's name, or part of it.
-    pub(super) fn has(&self, word: &str) -> bool {
+    pub(crate) fn has(&self, word: &str) -> bool {
         let known = self.speakers.iter().filter(|known| known.units > 0);
         known.flat_map(|known| &known.words).any(|name| name == word)
     }

@@ -1,35 +1,35 @@
 //! What a query asks for. Any text is a query: it has no syntax.
 
-use super::entities::Entities;
+use crate::search::entities::Entities;
 use garret_language::time_query::{Asked, asks_when, is_date_word, is_weekday};
 use garret_language::tokens::{Token, TokenKind, depends_on_language, is_common, terms, tokens};
 use garret_language::{Language, casefold};
 
 /// A query, taken apart.
 #[derive(Debug, Default)]
-pub(super) struct Query {
+pub(crate) struct Query {
     /// Each word with the terms it may be indexed under.
-    pub(super) words: Vec<Vec<String>>,
+    pub(crate) words: Vec<Vec<String>>,
     /// Each of these as it is, folded; empty for what is to be found letter by letter, whose words
     /// are there as well.
-    pub(super) spelt: Vec<String>,
+    pub(crate) spelt: Vec<String>,
     /// Its words as they are, folded, common ones too.
-    pub(super) folded: Vec<String>,
+    pub(crate) folded: Vec<String>,
     /// Those of them that may be a name: not a common word, unless it is written as a name where
     /// no sentence begins.
-    pub(super) names: Vec<String>,
+    pub(crate) names: Vec<String>,
     /// Its words that name somebody or something: those that are written so, and the names of what
     /// facts are about, however they are written.
-    pub(super) entities: Vec<String>,
+    pub(crate) entities: Vec<String>,
     /// It wants to know a time.
-    pub(super) asks_when: bool,
+    pub(crate) asks_when: bool,
     /// The time it names.
-    pub(super) asked: Asked,
+    pub(crate) asked: Asked,
 }
 
 impl Query {
     /// Reads `text`, for an index of texts in `languages`, as asked at `now`.
-    pub(super) fn new(text: &str, languages: &[Language], now: Option<i64>) -> Self {
+    pub(crate) fn new(text: &str, languages: &[Language], now: Option<i64>) -> Self {
         let text = &text[..text.floor_char_boundary(QUERY_BYTES)];
         let mut query = Self::default();
         let spoken = Language::detect(text);
@@ -83,13 +83,13 @@ impl Query {
     }
 
     /// Takes the names in it for what they are, however they are written.
-    pub(super) fn know(&mut self, entities: &Entities) {
+    pub(crate) fn know(&mut self, entities: &Entities) {
         let Self { folded, entities: known, .. } = self;
         entities.each_in(folded, &mut |name| known.extend_from_slice(name));
     }
 
     /// Whether it has one of these words.
-    pub(super) fn has(&self, words: &[&str]) -> bool {
+    pub(crate) fn has(&self, words: &[&str]) -> bool {
         self.folded.iter().any(|word| words.contains(&&**word))
     }
 }
@@ -121,7 +121,7 @@ fn tells_names(text: &str, spoken: Language) -> bool {
 }
 
 /// The words of a text as those of a query are kept: as they are, folded.
-pub(super) fn words_of(text: &str) -> Vec<String> {
+pub(crate) fn words_of(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     tokens(text, &mut |token| {
         if matches!(token.kind, TokenKind::Word | TokenKind::Exact) {

@@ -89,7 +89,7 @@ pub fn blend(features: &Features, weights: &Features) -> f32 {
 /// and without the names in them and, where there are vectors, with all their telling words made
 /// unknown as well.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     /// The sum at which one unit in two answers.
     middle: f32,
     width: f32,
@@ -97,7 +97,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// In an index of `units`, for a query whose features are nowhere greater than `most`.
-    pub(super) fn new(with_vectors: bool, units: usize, most: &Features) -> Self {
+    pub(crate) fn new(with_vectors: bool, units: usize, most: &Features) -> Self {
         let by = if with_vectors { CALIBRATION_WITH_VECTORS } else { CALIBRATION };
         let units = units.clamp(FITTED_FROM, FITTED_TO) as f32;
         let words = by.with_words * most[NEAR].min(1.0);
@@ -106,7 +106,7 @@ impl Scale {
     }
 
     /// How likely a unit with this sum answers, 0 to 1.
-    pub(super) fn relevance(self, sum: f32) -> f32 {
+    pub(crate) fn relevance(self, sum: f32) -> f32 {
         1.0 / (1.0 + ((self.middle - sum) / self.width).exp())
     }
 }
@@ -147,7 +147,7 @@ pub const UNLIKELY: f32 = 0.03;
 pub const UNLIKELY_WITH_VECTORS: f32 = 0.01;
 
 /// In fewer units than that, nothing is held unlikely: it isn't known yet what is usual there.
-pub(super) const USUAL: usize = FITTED_FROM;
+pub(crate) const USUAL: usize = FITTED_FROM;
 
 /// The places of `near` and `speaker` among the features.
 const NEAR: usize = 6;

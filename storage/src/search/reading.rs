@@ -2,26 +2,27 @@
 
 use std::collections::HashMap;
 
-use super::index::{QUESTION, TELLS_TIME};
-use super::unit::{Speaker, Unit};
 use garret_language::Language;
 use garret_language::time_query::{Day, is_time_word};
 use garret_language::tokens::{TokenKind, terms, tokens};
 
+use crate::search::index::{QUESTION, TELLS_TIME};
+use crate::search::unit::{Speaker, Unit};
+
 /// A unit, read.
-pub(super) struct Reading {
-    pub(super) counts: HashMap<String, u32>,
+pub(crate) struct Reading {
+    pub(crate) counts: HashMap<String, u32>,
     /// Terms, those aside that are there for exact queries alone.
-    pub(super) length: u32,
-    pub(super) language: u8,
+    pub(crate) length: u32,
+    pub(crate) language: u8,
     /// Ends with a question mark.
-    pub(super) question: bool,
+    pub(crate) question: bool,
     /// Tells a time.
-    pub(super) tells_time: bool,
+    pub(crate) tells_time: bool,
 }
 
 impl Reading {
-    pub(super) fn of(unit: &Unit<'_>) -> Self {
+    pub(crate) fn of(unit: &Unit<'_>) -> Self {
         let language = Language::detect(unit.text);
         let mut reading = Self {
             counts: HashMap::new(),
@@ -43,7 +44,7 @@ impl Reading {
     }
 
     /// As an [`Entry`](super::index::Entry) has them.
-    pub(super) const fn flags(&self) -> u8 {
+    pub(crate) const fn flags(&self) -> u8 {
         (if self.question { QUESTION } else { 0 }) | (if self.tells_time { TELLS_TIME } else { 0 })
     }
 

@@ -1,55 +1,55 @@
 //! What each document and each sitting has of a query: one walk over the postings of its words.
 
-use super::filter::Filter;
-use super::index::Index;
-use super::query::Query;
 use crate::postings::{idf, mean, saturated};
+use crate::search::filter::Filter;
+use crate::search::index::Index;
+use crate::search::query::Query;
 
 /// Room to work in, kept from search to search.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     /// By number of the document.
     cells: Vec<Cell>,
     /// Documents that have a word.
-    pub(super) touched: Vec<u32>,
+    pub(crate) touched: Vec<u32>,
     /// How often a word is in each sitting.
     counts: Vec<u32>,
     /// Documents to be looked at closely, each once.
-    pub(super) chosen: Vec<u32>,
+    pub(crate) chosen: Vec<u32>,
 }
 
 /// What a document has of the query.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     /// BM25.
-    pub(super) score: f32,
+    pub(crate) score: f32,
     /// Which of the first [`MASKED`] words, a bit for each; [`CHOSEN`] beside them.
-    pub(super) words: u32,
+    pub(crate) words: u32,
 }
 
 /// Words of a query that are told apart in [`Cell::words`].
-pub(super) const MASKED: usize = 31;
+pub(crate) const MASKED: usize = 31;
 /// The document is among those chosen.
 const CHOSEN: u32 = 1 << MASKED;
 
 /// What a query comes to before any unit is looked at.
 #[derive(Debug, Default)]
-pub(super) struct Scores {
+pub(crate) struct Scores {
     /// BM25 of each sitting, relative to the best.
-    pub(super) sittings: Vec<f32>,
+    pub(crate) sittings: Vec<f32>,
     /// Which of the first [`MASKED`] words each sitting holds, a bit for each.
-    pub(super) held: Vec<u32>,
+    pub(crate) held: Vec<u32>,
     /// The weight of each word of the query.
-    pub(super) weights: Vec<f32>,
+    pub(crate) weights: Vec<f32>,
 }
 
 impl Scratch {
-    pub(super) fn cell(&self, document: u32) -> Cell {
+    pub(crate) fn cell(&self, document: u32) -> Cell {
         self.cells.get(document as usize).copied().unwrap_or_default()
     }
 
     /// Marks a document as chosen, if it isn't yet.
-    pub(super) fn choose(&mut self, document: u32) {
+    pub(crate) fn choose(&mut self, document: u32) {
         let Some(cell) = self.cells.get_mut(document as usize) else { return };
         if cell.words & CHOSEN == 0 {
             cell.words |= CHOSEN;
@@ -59,7 +59,7 @@ impl Scratch {
 
     /// Walks over the postings of `query`, without those of a turn that `filter` excepts: that counts
     /// neither for its neighbours nor for its day.
-    pub(super) fn score(&mut self, index: &Index, query: &Query, filter: &Filter) -> Scores {
+    pub(crate) fn score(&mut self, index: &Index, query: &Query, filter: &Filter) -> Scores {
         self.cells.resize(index.len(), Cell::default());
         let sittings = &index.sittings;
         self.counts.resize(sittings.len(), 0);
@@ -108,7 +108,7 @@ impl Scratch {
     }
 
     /// Makes it as good as new.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         for document in self.touched.drain(..).chain(self.chosen.drain(..)) {
             if let Some(cell) = self.cells.get_mut(document as usize) {
                 *cell = Cell::default();

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use super::index::Entry;
+use crate::search::index::Entry;
 
 /// The sittings of all sessions.
 #[derive(Debug, Default)]
-pub(super) struct Sittings {
+pub(crate) struct Sittings {
     /// By place of the session and day.
     numbers: HashMap<(u32, Option<i64>), u32>,
     /// Terms in all units of each.
@@ -18,7 +18,7 @@ pub(super) struct Sittings {
 
 impl Sittings {
     /// The number of the sitting of a unit of so many terms, which is thereby in it.
-    pub(super) fn join(&mut self, unit: &Entry, length: u32) -> u32 {
+    pub(crate) fn join(&mut self, unit: &Entry, length: u32) -> u32 {
         let day = unit.at_ms().map(|at_ms| at_ms.div_euclid(DAY_MS));
         let next = self.lengths.len() as u32;
         let number = *self.numbers.entry((unit.session, day)).or_insert(next);
@@ -30,22 +30,22 @@ impl Sittings {
     }
 
     /// How many there are.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lengths.len()
     }
 
     /// Terms in one.
-    pub(super) fn length(&self, number: u32) -> u64 {
+    pub(crate) fn length(&self, number: u32) -> u64 {
         self.lengths.get(number as usize).copied().unwrap_or(0)
     }
 
     /// Terms in all.
-    pub(super) fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.lengths.iter().sum()
     }
 }
 
 /// The sitting of what isn't in a session.
-pub(super) const NO_SITTING: u32 = u32::MAX;
+pub(crate) const NO_SITTING: u32 = u32::MAX;
 
 const DAY_MS: i64 = 86_400_000;

@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use garret_core::medium::MediumError;
 use serde::{Deserialize, Serialize};
 
-use super::derived::Kept;
-use super::index::{Entry, FactEntry, Index, NO_SESSION};
-use super::sittings::NO_SITTING;
 use crate::facts::FactKind;
 use crate::index::{Basis, Root, Segment};
 use crate::postings::{Postings, Sealed};
+use crate::search::derived::Kept;
+use crate::search::index::{Entry, FactEntry, Index, NO_SESSION};
+use crate::search::sittings::NO_SITTING;
 
 /// Raised whenever a text is read in another way than before: cut into other terms, taken for
 /// another language, another number of terms counted. An index with other rules is made anew.
@@ -21,8 +21,8 @@ pub(crate) const RULES: u32 = 1;
 
 /// The segments that an index begins with.
 #[derive(Debug)]
-pub(super) struct Base {
-    pub(super) root: Root,
+pub(crate) struct Base {
+    pub(crate) root: Root,
     /// What is in each beside its units.
     parts: Vec<Part>,
     /// Speakers in all of them.
@@ -42,10 +42,10 @@ struct Part {
 
 /// What the segments have otherwise than it is now.
 #[derive(Debug, Default)]
-pub(super) struct Dirty {
+pub(crate) struct Dirty {
     /// Sessions that have another name.
-    pub(super) sessions: BTreeSet<u64>,
-    pub(super) facts: BTreeSet<u64>,
+    pub(crate) sessions: BTreeSet<u64>,
+    pub(crate) facts: BTreeSet<u64>,
 }
 
 /// What a segment begins with.
@@ -98,7 +98,7 @@ struct Row {
 
 impl Kept {
     /// What the segments of `basis` make together; `None` where they aren't what was written.
-    pub(super) fn load(basis: &Basis) -> Result<Option<Self>, MediumError> {
+    pub(crate) fn load(basis: &Basis) -> Result<Option<Self>, MediumError> {
         let mut kept = Self::default();
         let (mut blocks, mut lengths, mut parts) = (Vec::new(), Vec::new(), Vec::new());
         for extent in &basis.root.segments {
@@ -154,7 +154,7 @@ impl Kept {
     }
 
     /// Messages and facts that are in no segment, or in one otherwise than they are now.
-    pub(super) fn unsealed(&self) -> usize {
+    pub(crate) fn unsealed(&self) -> usize {
         self.base.as_ref().map_or(self.index.len(), |base| {
             self.index.len() - base.root.documents() + self.dirty.facts.len()
         })
@@ -163,7 +163,7 @@ impl Kept {
     /// How many segments stay when what is in none becomes one. The last ones are taken into it,
     /// where it would else not be much smaller: so there are few, and each unit is seldom written
     /// again.
-    pub(super) fn segments_to_keep(&self) -> usize {
+    pub(crate) fn segments_to_keep(&self) -> usize {
         let Some(base) = &self.base else { return 0 };
         let mut size = self.unsealed();
         let mut kept = base.root.segments.len();
@@ -180,7 +180,7 @@ impl Kept {
     }
 
     /// The segment of all that is in none of the first `kept`; `None` where that is too much for one.
-    pub(super) fn segment(&self, kept: usize, seed: u64) -> Option<Segment> {
+    pub(crate) fn segment(&self, kept: usize, seed: u64) -> Option<Segment> {
         let gone = self.base.as_ref().and_then(|base| base.parts.get(kept..)).unwrap_or_default();
         let first = gone.first().map_or_else(|| self.sealed_documents(kept), |part| part.first);
         let documents = u32::try_from(self.index.len()).ok()?.checked_sub(first)?;
@@ -192,7 +192,7 @@ impl Kept {
     }
 
     /// The first `kept` segments are those of `root`, and behind them there is `segment`.
-    pub(super) fn sealed(&mut self, kept: usize, segment: Segment, root: Root) -> Option<()> {
+    pub(crate) fn sealed(&mut self, kept: usize, segment: Segment, root: Root) -> Option<()> {
         let (head, _) = postcard::take_from_bytes::<Head<'_>>(&segment.units).ok()?;
         self.index.postings.sealed(Sealed::new(segment.postings, head.first)?);
         let mut parts = self.base.take().map(|base| base.parts).unwrap_or_default();

@@ -4,15 +4,14 @@ use garret_core::medium::MediumError;
 use redb::ReadableDatabase as _;
 use redb::ReadableTableMetadata as _;
 
-use super::derived::Held;
-use crate::error::{Fault, ReadError, WriteError};
-use crate::facts::read::open as if_there;
 use crate::facts::table::FACTS;
+use crate::files::part::Part;
+use crate::ground::database::{contain, open_if_there as if_there};
+use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::table::{REPLIES, TURNS};
 use crate::index::Replaced;
-use crate::open::contain;
-use crate::part::Part;
+use crate::search::derived::Held;
 use crate::store::Store;
-use crate::table::{REPLIES, TURNS};
 
 /// How much the file of the index lacks.
 struct Lacking {

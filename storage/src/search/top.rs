@@ -5,19 +5,19 @@ use std::collections::BinaryHeap;
 
 /// Keeps the `k` greatest of what it is offered.
 #[derive(Debug)]
-pub(super) struct Top<T> {
+pub(crate) struct Top<T> {
     heap: BinaryHeap<Reverse<T>>,
     k: usize,
 }
 
 impl<T: Ord> Top<T> {
     /// Room for `k`.
-    pub(super) fn new(k: usize) -> Self {
+    pub(crate) fn new(k: usize) -> Self {
         Self { heap: BinaryHeap::new(), k }
     }
 
     /// Takes `item` if it is among the greatest so far.
-    pub(super) fn offer(&mut self, item: T) {
+    pub(crate) fn offer(&mut self, item: T) {
         if self.heap.len() < self.k {
             self.heap.push(Reverse(item));
         } else if let Some(mut least) = self.heap.peek_mut()
@@ -28,14 +28,14 @@ impl<T: Ord> Top<T> {
     }
 
     /// What was kept, the greatest first.
-    pub(super) fn into_vec(self) -> Vec<T> {
+    pub(crate) fn into_vec(self) -> Vec<T> {
         self.heap.into_sorted_vec().into_iter().map(|Reverse(item)| item).collect()
     }
 }
 
 /// A number in its total order.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ordered(pub(super) f32);
+pub(crate) struct Ordered(pub(crate) f32);
 
 impl Eq for Ordered {}
 

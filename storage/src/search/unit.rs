@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::names::ASSISTANT;
-use super::rank::Features;
+use crate::search::names::ASSISTANT;
+use crate::search::rank::Features;
 use crate::vectors::UnitKey;
 
 /// Something said by one speaker.
@@ -88,7 +88,7 @@ pub struct Ranked {
 
 impl Ranked {
     /// What its vector would be kept under, and links lead to.
-    pub(super) fn key(&self) -> UnitKey {
+    pub(crate) fn key(&self) -> UnitKey {
         let Self { session, turn, .. } = *self;
         match self.fact {
             Some(id) => UnitKey::Fact { id },
@@ -98,7 +98,7 @@ impl Ranked {
     }
 
     /// The message that a fact was said in: the reply where it is the assistant's own, else the words.
-    pub(super) fn origin(&self) -> Option<UnitKey> {
+    pub(crate) fn origin(&self) -> Option<UnitKey> {
         let Self { session, turn, .. } = *self;
         let known = self.fact.is_some() && session != 0 && turn != 0;
         known.then_some(match self.speaker {
@@ -108,7 +108,7 @@ impl Ranked {
     }
 
     /// Its score from its relevance, which for a fact counts more or less by what else is known.
-    pub(super) fn scored(&mut self) {
+    pub(crate) fn scored(&mut self) {
         self.score = self.relevance;
         if self.fact.is_some() {
             self.score *= 0.75 + 0.25 * self.recency + 0.25 * self.importance;

@@ -4,16 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadTransaction, ReadableTable, ReadableTableMetadata as _, WriteTransaction};
 
-use super::read::for_each;
-use super::record::{HeadRecord, SummaryRecord};
-use super::table::{
+use crate::conversations::erased::FORGOTTEN;
+use crate::ground::codec::encode;
+use crate::ground::error::{Fault, unless_damaged};
+use crate::ground::table::seq_of;
+use crate::summaries::read::for_each;
+use crate::summaries::record::{HeadRecord, SummaryRecord};
+use crate::summaries::table::{
     HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, is_wordless, summary_key,
 };
-use super::write::frontier;
-use crate::error::{Fault, unless_damaged};
-use crate::forget::table::FORGOTTEN;
-use crate::record::encode;
-use crate::table::seq_of;
+use crate::summaries::write::frontier;
 
 /// The summaries of a session that go with turns and summaries that are forgotten, each with the
 /// length of its value: those that cover one of the turns, those above a summary that goes, and

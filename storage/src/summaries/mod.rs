@@ -40,22 +40,18 @@
 //! Limits: search doesn't find summaries; what they sum up is better evidence. Forgetting a turn
 //! removes the summaries above it, and any forgetting all states and traces.
 
-mod error;
 pub(crate) mod forget;
-mod id;
-mod op;
+pub(crate) mod op;
 pub(crate) mod read;
 pub(crate) mod record;
-mod store;
 pub(crate) mod table;
-mod view;
-mod write;
+pub(crate) mod view;
+pub(crate) mod write;
 
-pub use error::SummaryError;
-pub use id::{SummaryId, SummaryIdError};
-pub(crate) use op::{Compaction, Draft};
-pub use store::MAX_STATE_BYTES;
-pub use view::{NewSummary, StateKind, Summary, SummaryMethod};
-pub(crate) use write::{
+pub use crate::ground::summary_error::SummaryError;
+pub use crate::ground::summary_id::{SummaryId, SummaryIdError};
+pub(crate) use crate::summaries::op::{Compaction, Draft};
+pub use crate::summaries::view::{NewSummary, StateKind, Summary, SummaryMethod};
+pub(crate) use crate::summaries::write::{
     Said, Stop, Tables, Writer, apply, frontier, put_trace, remove_session, set_state,
 };

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::view::NewSummary;
-use crate::journal::op::Stamp;
+use crate::ground::stamp::Stamp;
+use crate::summaries::view::NewSummary;
 
 /// Summaries of one session, and the state that goes with them.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

@@ -3,22 +3,25 @@
 use garret_core::id::TurnSeq;
 use redb::ReadTransaction;
 
-use super::record::{HeadRecord, SummaryRecord};
-use super::table::{HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, state_key, summary_key};
-use super::view::{StateKind, Summary};
-use crate::error::{Fault, unless_damaged};
-use crate::facts::read::open;
-use crate::record::{damaged, turn_name, unseal};
-use crate::table::{TurnKey, seq_of, turn_key};
+use crate::conversations::record::turn_name;
+use crate::ground::codec::unseal;
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::{Fault, damaged, unless_damaged};
+use crate::ground::table::{TurnKey, seq_of, turn_key};
+use crate::summaries::record::{HeadRecord, SummaryRecord};
+use crate::summaries::table::{
+    HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, state_key, summary_key,
+};
+use crate::summaries::view::{StateKind, Summary};
 
 /// All summaries of a session that can be read, in the order of their turns, those of the turns
 /// themselves first. A damaged one is left out, with a warning.
-pub(super) fn all(transaction: &ReadTransaction, session: u64) -> Result<Vec<Summary>, Fault> {
+pub(crate) fn all(transaction: &ReadTransaction, session: u64) -> Result<Vec<Summary>, Fault> {
     some(transaction, session, |_| true)
 }
 
 /// Those of them that are no other one's source. Of the others no more is read than that.
-pub(super) fn roots(transaction: &ReadTransaction, session: u64) -> Result<Vec<Summary>, Fault> {
+pub(crate) fn roots(transaction: &ReadTransaction, session: u64) -> Result<Vec<Summary>, Fault> {
     let mut found = some(transaction, session, |value| !SummaryRecord::claims_parent(value))?;
     found.retain(|summary| summary.parent.is_none());
     Ok(found)
@@ -68,7 +71,7 @@ fn each_value(
 }
 
 /// The first turn of the next leaf that begins behind a turn.
-pub(super) fn leaf_after(
+pub(crate) fn leaf_after(
     transaction: &ReadTransaction,
     session: u64,
     turn: TurnSeq,
@@ -80,7 +83,7 @@ pub(super) fn leaf_after(
     Ok(next.map(|(key, _)| seq_of(key.value())))
 }
 
-pub(super) fn one(
+pub(crate) fn one(
     transaction: &ReadTransaction,
     session: u64,
     id: u64,
@@ -99,7 +102,7 @@ pub(crate) fn head(transaction: &ReadTransaction, session: u64) -> Result<HeadRe
     }
 }
 
-pub(super) fn state(
+pub(crate) fn state(
     transaction: &ReadTransaction,
     session: u64,
     kind: StateKind,
@@ -111,7 +114,7 @@ pub(super) fn state(
     Ok(Some(bytes.to_vec()))
 }
 
-pub(super) fn trace(
+pub(crate) fn trace(
     transaction: &ReadTransaction,
     session: u64,
     turn: u64,

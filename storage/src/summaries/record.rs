@@ -1,11 +1,12 @@
-//! Records of summaries; see `crate::record` for how records are kept.
+//! Records of summaries; see `crate::conversations::record` for how records are kept.
 
 use rkyv::{Archive, Serialize};
 
-use super::id::SummaryId;
-use super::view::{Summary, SummaryMethod};
-use crate::error::Fault;
-use crate::record::{SEAL, access, confidence_of, damaged};
+use crate::ground::codec::{SEAL, access};
+use crate::ground::error::{Fault, damaged};
+use crate::ground::stamp::confidence_of;
+use crate::ground::summary_id::SummaryId;
+use crate::summaries::view::{Summary, SummaryMethod};
 
 /// A summary. A parent of 0 stands for none.
 #[derive(Archive, Clone, Debug, PartialEq, Serialize)]
@@ -77,7 +78,7 @@ impl SummaryRecord {
     }
 
     /// Whether a value says that it has a parent. It isn't checked, and may be damaged.
-    pub(super) fn claims_parent(value: &[u8]) -> bool {
+    pub(crate) fn claims_parent(value: &[u8]) -> bool {
         let root = value.len().checked_sub(size_of::<ArchivedSummaryRecord>() + SEAL);
         let parent = root.and_then(|root| value.get(root + PARENT_AT..)?.first_chunk());
         parent.is_some_and(|parent| u64::from_le_bytes(*parent) != 0)
@@ -148,7 +149,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::record::{SEAL, encode, seal};
+    use crate::ground::codec::{SEAL, encode, seal};
 
     fn sample() -> SummaryRecord {
         SummaryRecord {

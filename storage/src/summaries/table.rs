@@ -2,8 +2,8 @@
 
 use redb::TableDefinition;
 
-use super::view::StateKind;
-use crate::table::{TurnKey, turn_key};
+use crate::ground::table::{TurnKey, turn_key};
+use crate::summaries::view::StateKind;
 
 /// Session's and summary's number, big-endian.
 pub(crate) type SummaryKey = [u8; 16];

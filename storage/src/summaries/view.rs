@@ -3,7 +3,7 @@
 use garret_core::id::TurnSeq;
 use garret_core::time::Confidence;
 
-use super::id::SummaryId;
+use crate::ground::summary_id::SummaryId;
 
 /// How a summary was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -3,19 +3,20 @@
 use garret_core::time::Confidence;
 use redb::{ReadableTable, Table, WriteTransaction};
 
-use super::error::SummaryError;
-use super::id::SummaryId;
-use super::op::{Compaction, Draft};
-use super::record::{HeadRecord, SummaryRecord};
-use super::table::{
+use crate::conversations::erased::FORGOTTEN;
+use crate::conversations::record::{ReplyRecord, TurnRecord};
+use crate::ground::codec::{encode, seal};
+use crate::ground::error::{Fault, WriteError, damaged, fault_from_redb};
+use crate::ground::stamp::Stamp;
+use crate::ground::summary_error::SummaryError;
+use crate::ground::summary_id::SummaryId;
+use crate::ground::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
+use crate::summaries::op::{Compaction, Draft};
+use crate::summaries::record::{HeadRecord, SummaryRecord};
+use crate::summaries::table::{
     HEADS, LEAVES, STATES, SUMMARIES, SummaryKey, TRACES, leaf_value, state_key_of, summary_key,
 };
-use super::view::{StateKind, SummaryMethod};
-use crate::error::{Fault, WriteError, fault_from_redb};
-use crate::forget::table::FORGOTTEN;
-use crate::journal::op::Stamp;
-use crate::record::{ReplyRecord, TurnRecord, damaged, encode, seal};
-use crate::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
+use crate::summaries::view::{StateKind, SummaryMethod};
 
 /// Why a compaction ends early.
 pub(crate) enum Stop {

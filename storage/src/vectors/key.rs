@@ -36,7 +36,7 @@ impl UnitKey {
     }
 
     /// As it is stored: a kind that is never 0, and two numbers.
-    pub(super) fn parts(self) -> (u8, u64, u64) {
+    pub(crate) fn parts(self) -> (u8, u64, u64) {
         match self {
             Self::Words { session, turn } => (1, session, turn),
             Self::Reply { session, turn } => (2, session, turn),
@@ -45,7 +45,7 @@ impl UnitKey {
     }
 
     /// The key of these [`parts`](Self::parts), if they are those of one.
-    pub(super) fn from_parts(kind: u8, first: u64, second: u64) -> Option<Self> {
+    pub(crate) fn from_parts(kind: u8, first: u64, second: u64) -> Option<Self> {
         match (kind, first) {
             (1, session) => Some(Self::Words { session, turn: second }),
             (2, session) => Some(Self::Reply { session, turn: second }),

@@ -1,26 +1,26 @@
 //! The bytes of both files, as `FORMAT.md` draws them.
 
-use super::key::UnitKey;
-use super::slots::Slot;
-use crate::record;
+use crate::ground::codec;
+use crate::vectors::key::UnitKey;
+use crate::vectors::slots::Slot;
 
 /// Unit in which the parts of a file are aligned, in bytes.
-pub(super) const PAGE: u64 = 4_096;
+pub(crate) const PAGE: u64 = 4_096;
 
 /// Version of the coarse vectors.
 const COARSE_VERSION: u32 = 1;
 
 /// Version of the whole vectors that are begun now; those before it are read, and added to.
-pub(super) const FULL_VERSION: u32 = 2;
+pub(crate) const FULL_VERSION: u32 = 2;
 
 /// The first version of whole vectors whose sums are made four at a time.
 const FOURFOLD_SINCE: u32 = 2;
 
 /// Rows behind one directory of the whole vectors.
-pub(super) const BLOCK_ROWS: u32 = 128;
+pub(crate) const BLOCK_ROWS: u32 = 128;
 
 /// Bytes of an entry of a directory.
-pub(super) const ENTRY: usize = 32;
+pub(crate) const ENTRY: usize = 32;
 
 /// Most dimensions a vector has.
 pub const MAX_DIMS: usize = 8_192;
@@ -30,18 +30,18 @@ const COARSE_MAGIC: [u8; 8] = *b"GarretVc";
 
 /// Head of the file of whole vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FullHead {
-    pub(super) version: u32,
+pub(crate) struct FullHead {
+    pub(crate) version: u32,
     /// Raised whenever the file begins anew, so that the other one is known to be its own.
-    pub(super) epoch: u64,
-    pub(super) fingerprint: [u8; 32],
-    pub(super) dims: u32,
+    pub(crate) epoch: u64,
+    pub(crate) fingerprint: [u8; 32],
+    pub(crate) dims: u32,
 }
 
 impl FullHead {
-    pub(super) const BYTES: usize = 64;
+    pub(crate) const BYTES: usize = 64;
 
-    pub(super) fn encode(&self) -> [u8; Self::BYTES] {
+    pub(crate) fn encode(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[..8].copy_from_slice(&FULL_MAGIC);
         out[8..12].copy_from_slice(&self.version.to_le_bytes());
@@ -53,7 +53,7 @@ impl FullHead {
     }
 
     /// The head, if these bytes are one of a version that is known.
-    pub(super) fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         let version = u32_at(bytes, 8);
         let known = (1..=FULL_VERSION).contains(&version);
         if !sealed(bytes) || bytes[..8] != FULL_MAGIC || !known {
@@ -67,7 +67,7 @@ impl FullHead {
     }
 
     /// Check of a vector's bytes.
-    pub(super) fn vector_check(&self, bytes: &[u8]) -> u32 {
+    pub(crate) fn vector_check(&self, bytes: &[u8]) -> u32 {
         let sum = match self.version {
             FOURFOLD_SINCE.. => fourfold(bytes),
             _ => checksum(bytes, 0),
@@ -88,23 +88,23 @@ impl FullHead {
     }
 
     /// Where the entry of a row is.
-    pub(super) fn entry_at(&self, slot: Slot) -> u64 {
+    pub(crate) fn entry_at(&self, slot: Slot) -> u64 {
         self.block_at(slot) + u64::from(slot % BLOCK_ROWS) * ENTRY as u64
     }
 
     /// Where the vector of a row is.
-    pub(super) fn vector_at(&self, slot: Slot) -> u64 {
+    pub(crate) fn vector_at(&self, slot: Slot) -> u64 {
         let directory = u64::from(BLOCK_ROWS) * ENTRY as u64;
         self.block_at(slot) + directory + u64::from(slot % BLOCK_ROWS) * self.vector_bytes()
     }
 
     /// Where the vector of a row ends.
-    pub(super) fn vector_end(&self, slot: Slot) -> u64 {
+    pub(crate) fn vector_end(&self, slot: Slot) -> u64 {
         self.vector_at(slot) + self.vector_bytes()
     }
 
     /// Blocks of which a file of `len` bytes has at least the directory.
-    pub(super) fn blocks(&self, len: u64) -> u64 {
+    pub(crate) fn blocks(&self, len: u64) -> u64 {
         let rows = len.saturating_sub(PAGE + u64::from(BLOCK_ROWS) * ENTRY as u64);
         if rows == 0 { 0 } else { (rows - 1) / self.block_bytes() + 1 }
     }
@@ -112,19 +112,19 @@ impl FullHead {
 
 /// Head of the file of coarse vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CoarseHead {
-    pub(super) epoch: u64,
-    pub(super) fingerprint: [u8; 32],
+pub(crate) struct CoarseHead {
+    pub(crate) epoch: u64,
+    pub(crate) fingerprint: [u8; 32],
     /// Bytes of the rotation, which follows from [`PAGE`] on.
-    pub(super) rotation_len: u32,
+    pub(crate) rotation_len: u32,
     /// SHA-256 of the rotation.
-    pub(super) rotation: [u8; 32],
+    pub(crate) rotation: [u8; 32],
 }
 
 impl CoarseHead {
-    pub(super) const BYTES: usize = 96;
+    pub(crate) const BYTES: usize = 96;
 
-    pub(super) fn encode(&self) -> [u8; Self::BYTES] {
+    pub(crate) fn encode(&self) -> [u8; Self::BYTES] {
         let mut out = [0; Self::BYTES];
         out[..8].copy_from_slice(&COARSE_MAGIC);
         out[8..12].copy_from_slice(&COARSE_VERSION.to_le_bytes());
@@ -137,7 +137,7 @@ impl CoarseHead {
     }
 
     /// The head, if these bytes are one of this version.
-    pub(super) fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
         if !sealed(bytes) || bytes[..8] != COARSE_MAGIC || u32_at(bytes, 8) != COARSE_VERSION {
             return None;
         }
@@ -149,13 +149,13 @@ impl CoarseHead {
     }
 
     /// Where the first row is.
-    pub(super) fn rows_at(&self) -> u64 {
+    pub(crate) fn rows_at(&self) -> u64 {
         PAGE + u64::from(self.rotation_len).next_multiple_of(PAGE)
     }
 }
 
 /// The entry of a directory: which unit is in a row, and the check of its vector.
-pub(super) fn entry(key: UnitKey, check: u32, slot: Slot, epoch: u64) -> [u8; ENTRY] {
+pub(crate) fn entry(key: UnitKey, check: u32, slot: Slot, epoch: u64) -> [u8; ENTRY] {
     let (kind, first, second) = key.parts();
     let mut out = [0; ENTRY];
     out[0] = kind;
@@ -168,7 +168,7 @@ pub(super) fn entry(key: UnitKey, check: u32, slot: Slot, epoch: u64) -> [u8; EN
 }
 
 /// Unit and check of an [`entry`], if these bytes are one for this row.
-pub(super) fn read_entry(bytes: &[u8], slot: Slot, epoch: u64) -> Option<(UnitKey, u32)> {
+pub(crate) fn read_entry(bytes: &[u8], slot: Slot, epoch: u64) -> Option<(UnitKey, u32)> {
     let bytes: &[u8; ENTRY] = bytes.try_into().ok()?;
     if bytes[1..4] != [0; 3] || u64_at(bytes, 24) != entry_check(bytes, slot, epoch) {
         return None;
@@ -216,21 +216,21 @@ pub(crate) fn mix(x: u64) -> u64 {
 }
 
 /// Puts the first 8 bytes of the SHA-256 of what is before them at the end.
-pub(super) fn seal(bytes: &mut [u8]) {
+pub(crate) fn seal(bytes: &mut [u8]) {
     if let Some((body, check)) = bytes.split_last_chunk_mut::<8>() {
-        *check = record::seal(body);
+        *check = codec::seal(body);
     }
 }
 
 /// Whether [`seal`] wrote the end of these bytes.
-pub(super) fn sealed(bytes: &[u8]) -> bool {
-    record::unseal(bytes).is_some()
+pub(crate) fn sealed(bytes: &[u8]) -> bool {
+    codec::unseal(bytes).is_some()
 }
 
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
 }
 
-pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }

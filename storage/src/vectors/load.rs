@@ -5,38 +5,38 @@ use std::sync::Arc;
 use garret_core::medium::{Medium, MediumError};
 use sha2::{Digest as _, Sha256};
 
-use super::layout::{BLOCK_ROWS, CoarseHead, ENTRY, FullHead, PAGE, read_entry};
-use super::rotation::Rotation;
-use super::slots::{MAX_SLOTS, Slot, Slots};
-use super::{Content, Side, VectorStore};
+use crate::vectors::layout::{BLOCK_ROWS, CoarseHead, ENTRY, FullHead, PAGE, read_entry};
+use crate::vectors::rotation::Rotation;
+use crate::vectors::slots::{MAX_SLOTS, Slot, Slots};
+use crate::vectors::{Content, Side, VectorStore};
 
 /// The whole vectors, and the coarse ones where they belong to them.
-pub(super) struct Loaded {
-    pub(super) medium: Arc<dyn Medium>,
-    pub(super) head: FullHead,
-    pub(super) slots: Slots,
-    pub(super) coarse: Option<Coarse>,
+pub(crate) struct Loaded {
+    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) head: FullHead,
+    pub(crate) slots: Slots,
+    pub(crate) coarse: Option<Coarse>,
     /// Whether dead rows are known to be zeros, and nothing to be behind the last row.
-    pub(super) scrubbed: bool,
+    pub(crate) scrubbed: bool,
 }
 
 /// The coarse vectors.
-pub(super) struct Coarse {
-    pub(super) medium: Arc<dyn Medium>,
-    pub(super) head: CoarseHead,
-    pub(super) rotation: Rotation,
+pub(crate) struct Coarse {
+    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) head: CoarseHead,
+    pub(crate) rotation: Rotation,
 }
 
 impl Coarse {
     /// Where the row of a slot is.
-    pub(super) fn row_at(&self, slot: Slot) -> u64 {
+    pub(crate) fn row_at(&self, slot: Slot) -> u64 {
         self.head.rows_at() + u64::from(slot) * self.rotation.stride() as u64
     }
 }
 
 impl VectorStore {
     /// What the files hold now.
-    pub(super) fn load(&self) -> Result<Content, MediumError> {
+    pub(crate) fn load(&self) -> Result<Content, MediumError> {
         let Some(medium) = (self.files)(Side::Whole, false)? else { return Ok(Content::Absent) };
         let len = medium.len()?;
         if len == 0 {
@@ -114,7 +114,7 @@ fn read_slots(medium: &dyn Medium, head: &FullHead, len: u64) -> Result<Slots, M
 }
 
 /// Shows bytes of a medium to `read`, without copying them where it can.
-pub(super) fn show(
+pub(crate) fn show(
     medium: &dyn Medium,
     offset: u64,
     len: usize,

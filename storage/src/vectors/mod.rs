@@ -54,42 +54,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use garret_core::medium::{Medium, MediumError};
 use garret_core::vector::Kernels;
 
-mod key;
-mod layout;
-mod load;
-mod rotation;
-mod scan;
-mod slots;
-mod store;
-mod top;
-mod waiting;
-mod write;
+use crate::ground::error::WriteError;
+use crate::vectors::load::Loaded;
+use crate::vectors::slots::Slot;
 
-pub use key::UnitKey;
-pub use layout::MAX_DIMS;
-pub use rotation::Rotation;
-pub use scan::{Hit, Scores};
-pub use write::{LEARN_FROM, LEARNED_COARSE};
+pub(crate) mod key;
+pub(crate) mod layout;
+pub(crate) mod load;
+pub(crate) mod rotation;
+pub(crate) mod scan;
+pub(crate) mod slots;
+pub(crate) mod top;
+pub(crate) mod waiting;
+pub(crate) mod write;
 
-pub(crate) use layout::{checksum, mix};
-pub(crate) use store::{Vectors, erase_all_but};
+pub use crate::vectors::key::UnitKey;
+pub use crate::vectors::layout::MAX_DIMS;
+pub use crate::vectors::rotation::Rotation;
+pub use crate::vectors::scan::{Hit, Scores};
+pub use crate::vectors::write::{LEARN_FROM, LEARNED_COARSE};
 
-use load::Loaded;
-use slots::Slot;
+pub(crate) use crate::vectors::layout::{checksum, mix};
 
 /// The vectors of one namespace.
 pub struct VectorStore {
-    files: Files,
-    kernels: Arc<dyn Kernels>,
-    spec: Option<Spec>,
-    content: Content,
+    pub(crate) files: Files,
+    pub(crate) kernels: Arc<dyn Kernels>,
+    pub(crate) spec: Option<Spec>,
+    pub(crate) content: Content,
     /// Entries of rows that aren't durable yet.
-    pending: Mutex<Vec<(Slot, [u8; layout::ENTRY])>>,
+    pub(crate) pending: Mutex<Vec<(Slot, [u8; layout::ENTRY])>>,
     /// Rows that a search found damaged.
-    suspect: Mutex<Vec<Slot>>,
+    pub(crate) suspect: Mutex<Vec<Slot>>,
     /// Set by a failed write: what the files hold must be looked at before the next.
-    failed: AtomicBool,
-    version: u64,
+    pub(crate) failed: AtomicBool,
+    pub(crate) version: u64,
 }
 
 /// Gets at a file: opens it, where it is there or is to be created; none where it is neither.
@@ -118,7 +117,7 @@ pub struct Spec {
 }
 
 /// What the files hold.
-enum Content {
+pub(crate) enum Content {
     /// Nothing, or nothing yet.
     Absent,
     /// Something that isn't ours.
@@ -156,6 +155,16 @@ pub enum VectorError {
     /// The records, which say what there is to be embedded, can't be read.
     #[error("{0}")]
     Records(String),
+}
+
+impl From<VectorError> for WriteError {
+    fn from(error: VectorError) -> Self {
+        match error {
+            VectorError::Medium(MediumError::Full) => Self::Full,
+            VectorError::Medium(error) => Self::Medium(error),
+            other => Self::Engine(other.to_string()),
+        }
+    }
 }
 
 impl VectorStore {

@@ -5,7 +5,7 @@ use half::f16;
 use half::slice::HalfFloatSliceExt as _;
 use sha2::{Digest as _, Sha256};
 
-use super::layout::{MAX_DIMS, mix, seal, sealed, u32_at};
+use crate::vectors::layout::{MAX_DIMS, mix, seal, sealed, u32_at};
 
 /// An orthogonal change of basis of which the first dimensions are kept.
 ///
@@ -96,7 +96,7 @@ impl Rotation {
     }
 
     /// Most bytes that one of vectors of so many dimensions is stored in.
-    pub(super) fn most_bytes(dims: usize) -> usize {
+    pub(crate) fn most_bytes(dims: usize) -> usize {
         HEAD + dims * dims * 2 + 8
     }
 
@@ -127,7 +127,7 @@ impl Rotation {
     }
 
     /// What is kept of a vector of [`dims`](Self::dims) numbers.
-    pub(super) fn turn(&self, kernels: &dyn Kernels, vector: &[f32], out: &mut Vec<f32>) {
+    pub(crate) fn turn(&self, kernels: &dyn Kernels, vector: &[f32], out: &mut Vec<f32>) {
         out.clear();
         if self.columns.is_empty() {
             out.extend(&vector[..self.coarse]);
@@ -138,12 +138,12 @@ impl Rotation {
     }
 
     /// A stored row of this many int8: a multiple of 32, with zeros behind what is kept.
-    pub(super) fn stride(&self) -> usize {
+    pub(crate) fn stride(&self) -> usize {
         self.coarse.next_multiple_of(32)
     }
 
     /// The stored row of a vector; `turned` is scratch.
-    pub(super) fn row(
+    pub(crate) fn row(
         &self,
         kernels: &dyn Kernels,
         vector: &[f32],
@@ -155,7 +155,7 @@ impl Rotation {
     }
 
     /// The stored rows of vectors that lie one after another; `turned` is scratch.
-    pub(super) fn rows(
+    pub(crate) fn rows(
         &self,
         kernels: &dyn Kernels,
         vectors: &[f32],
@@ -181,7 +181,7 @@ impl Rotation {
 
     /// A query as a row, and what its product with a stored row is multiplied with to become a
     /// cosine. A query has a scale of its own.
-    pub(super) fn query(&self, kernels: &dyn Kernels, vector: &[f32]) -> (Vec<i8>, f32) {
+    pub(crate) fn query(&self, kernels: &dyn Kernels, vector: &[f32]) -> (Vec<i8>, f32) {
         let mut turned = Vec::new();
         self.turn(kernels, vector, &mut turned);
         let largest = turned.iter().fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
@@ -301,7 +301,7 @@ fn scale_to_unit(row: &mut [f64], least: f64) -> bool {
 }
 
 /// Halves of a vector's numbers, as bits.
-pub(super) fn halve(vector: &[f32], out: &mut Vec<u16>) {
+pub(crate) fn halve(vector: &[f32], out: &mut Vec<u16>) {
     out.clear();
     out.resize(vector.len(), 0);
     half::slice::HalfBitsSliceExt::reinterpret_cast_mut::<f16>(&mut out[..])
@@ -309,7 +309,7 @@ pub(super) fn halve(vector: &[f32], out: &mut Vec<u16>) {
 }
 
 /// The numbers of a vector's halves.
-pub(super) fn widen(bits: &[u16], out: &mut Vec<f32>) {
+pub(crate) fn widen(bits: &[u16], out: &mut Vec<f32>) {
     out.clear();
     out.resize(bits.len(), 0.0);
     half::slice::HalfBitsSliceExt::reinterpret_cast::<f16>(bits).convert_to_f32_slice(out);

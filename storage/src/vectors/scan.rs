@@ -7,12 +7,12 @@ use garret_core::medium::MediumError;
 use garret_core::vector::Kernels;
 use zerocopy::FromBytes as _;
 
-use super::layout::{ENTRY, entry};
-use super::load::{Coarse, Loaded, show};
-use super::rotation::{halve, widen};
-use super::slots::Slot;
-use super::top::{Score, Top};
-use super::{UnitKey, VectorError, VectorStore};
+use crate::vectors::layout::{ENTRY, entry};
+use crate::vectors::load::{Coarse, Loaded, show};
+use crate::vectors::rotation::{halve, widen};
+use crate::vectors::slots::Slot;
+use crate::vectors::top::{Score, Top};
+use crate::vectors::{UnitKey, VectorError, VectorStore};
 
 /// Fewest rows that are scored exactly, where there are as many. Of 9,729 vectors of conversations,
 /// by a rotation learned from 2,000 others, 52 held .997 of the ten closest and 32 held .992.
@@ -465,7 +465,7 @@ impl Loaded {
 }
 
 /// Reads the whole vector of a row; false when its check says that it isn't the one written.
-pub(super) fn read_whole(
+pub(crate) fn read_whole(
     loaded: &Loaded,
     slot: Slot,
     bits: &mut Vec<u16>,
@@ -529,7 +529,7 @@ fn copy_bits(bytes: &[u8], bits: &mut Vec<u16>) {
 }
 
 /// What a vector is multiplied with to have length 1.
-pub(super) fn length_factor(vector: &[f32], dims: usize) -> Result<f64, VectorError> {
+pub(crate) fn length_factor(vector: &[f32], dims: usize) -> Result<f64, VectorError> {
     if vector.len() != dims {
         return Err(VectorError::Dimensions { expected: dims, found: vector.len() });
     }
@@ -550,7 +550,7 @@ pub(super) fn length_factor(vector: &[f32], dims: usize) -> Result<f64, VectorEr
 }
 
 /// A vector times a factor.
-pub(super) fn scaled(vector: &[f32], factor: f64, out: &mut Vec<f32>) {
+pub(crate) fn scaled(vector: &[f32], factor: f64, out: &mut Vec<f32>) {
     out.clear();
     out.extend(vector.iter().map(|x| (f64::from(*x) * factor) as f32));
 }

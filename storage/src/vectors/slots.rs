@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use super::key::UnitKey;
-use super::layout::mix;
+use crate::vectors::key::UnitKey;
+use crate::vectors::layout::mix;
 
 /// The place of a row in both files, from 0.
-pub(super) type Slot = u32;
+pub(crate) type Slot = u32;
 
 /// Most rows that a store holds.
-pub(super) const MAX_SLOTS: usize = (u32::MAX - 2) as usize;
+pub(crate) const MAX_SLOTS: usize = (u32::MAX - 2) as usize;
 
 /// The rows of a store. A dead one belongs to no unit; the next new unit gets it.
 #[derive(Debug, Default)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     /// First part of each key, 0 where the row is dead; with [`WIDE`] where the other parts are in
     /// `wide`.
     kinds: Vec<u8>,
@@ -36,17 +36,17 @@ const WIDE: u8 = 0x80;
 
 impl Slots {
     /// Rows, dead ones included.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.kinds.len()
     }
 
     /// Units.
-    pub(super) fn live(&self) -> usize {
+    pub(crate) fn live(&self) -> usize {
         self.kinds.len() - self.dead.len()
     }
 
     /// The unit in a row, if one is.
-    pub(super) fn key(&self, slot: Slot) -> Option<UnitKey> {
+    pub(crate) fn key(&self, slot: Slot) -> Option<UnitKey> {
         let at = slot as usize;
         let kind = *self.kinds.get(at)?;
         if kind & WIDE != 0 {
@@ -58,33 +58,33 @@ impl Slots {
     }
 
     /// Check of the vector in a row.
-    pub(super) fn check(&self, slot: Slot) -> u32 {
+    pub(crate) fn check(&self, slot: Slot) -> u32 {
         self.checks.get(slot as usize).copied().unwrap_or_default()
     }
 
     /// The row of a unit.
-    pub(super) fn find(&self, key: UnitKey) -> Option<Slot> {
+    pub(crate) fn find(&self, key: UnitKey) -> Option<Slot> {
         self.place(key).map(|(_, slot)| slot)
     }
 
     /// All units and their rows, in the order of rows.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Slot, UnitKey)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Slot, UnitKey)> {
         (0..self.len() as Slot).filter_map(|slot| Some((slot, self.key(slot)?)))
     }
 
     /// Rows without a unit, in no particular order.
-    pub(super) fn dead(&self) -> &[Slot] {
+    pub(crate) fn dead(&self) -> &[Slot] {
         &self.dead
     }
 
     /// Rows that the next `count` new units get, in order: dead ones first.
-    pub(super) fn vacant(&self, count: usize) -> impl Iterator<Item = Slot> {
+    pub(crate) fn vacant(&self, count: usize) -> impl Iterator<Item = Slot> {
         let dead = self.dead.iter().rev().copied();
         dead.chain(self.len() as Slot..).take(count)
     }
 
     /// Puts a unit, which has no row, into a dead row or one behind the last.
-    pub(super) fn put(&mut self, slot: Slot, key: UnitKey, check: u32) {
+    pub(crate) fn put(&mut self, slot: Slot, key: UnitKey, check: u32) {
         let (kind, first, second) = key.parts();
         let at = slot as usize;
         if at >= self.len() {
@@ -109,7 +109,7 @@ impl Slots {
     }
 
     /// Takes a unit out of its row.
-    pub(super) fn remove(&mut self, key: UnitKey) -> Option<Slot> {
+    pub(crate) fn remove(&mut self, key: UnitKey) -> Option<Slot> {
         let (place, slot) = self.place(key)?;
         self.table[place] = GONE;
         let at = slot as usize;
@@ -120,7 +120,7 @@ impl Slots {
     }
 
     /// Makes room for as many rows in all.
-    pub(super) fn reserve(&mut self, rows: usize) {
+    pub(crate) fn reserve(&mut self, rows: usize) {
         let more = rows.saturating_sub(self.len());
         self.kinds.reserve_exact(more);
         self.firsts.reserve_exact(more);

@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
-use super::slots::Slot;
+use crate::vectors::slots::Slot;
 
 /// Keeps the rows of the highest scores; of equal ones those of lower rows.
 #[derive(Debug)]
-pub(super) struct Top<S> {
+pub(crate) struct Top<S> {
     /// The best so far and what came since they were last picked out, up to as many again.
     kept: Vec<(S, Reverse<Slot>)>,
     room: usize,
@@ -15,16 +15,16 @@ pub(super) struct Top<S> {
 }
 
 impl<S: Ord + Copy> Top<S> {
-    pub(super) fn new(room: usize) -> Self {
+    pub(crate) fn new(room: usize) -> Self {
         Self { kept: Vec::with_capacity(room.min(1 << 16) * 2), room, worst: None }
     }
 
     /// Whether a row of this score that is behind all seen so far may be among the best.
-    pub(super) fn wants(&self, score: S) -> bool {
+    pub(crate) fn wants(&self, score: S) -> bool {
         self.room > 0 && self.worst.is_none_or(|worst| score > worst)
     }
 
-    pub(super) fn push(&mut self, score: S, slot: Slot) {
+    pub(crate) fn push(&mut self, score: S, slot: Slot) {
         self.kept.push((score, Reverse(slot)));
         if self.kept.len() >= self.room.saturating_mul(2) {
             self.pick();
@@ -32,13 +32,13 @@ impl<S: Ord + Copy> Top<S> {
     }
 
     /// The lowest of the best scores, if there are as many as are kept.
-    pub(super) fn least(&mut self) -> Option<S> {
+    pub(crate) fn least(&mut self) -> Option<S> {
         self.pick();
         self.worst
     }
 
     /// What was kept, best first.
-    pub(super) fn into_best(mut self) -> Vec<(S, Slot)> {
+    pub(crate) fn into_best(mut self) -> Vec<(S, Slot)> {
         self.pick();
         self.kept.sort_unstable_by(|a, b| b.cmp(a));
         self.kept.into_iter().map(|(score, Reverse(slot))| (score, slot)).collect()
@@ -57,7 +57,7 @@ impl<S: Ord + Copy> Top<S> {
 
 /// A number that is never NaN, in its natural order.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Score(pub(super) f32);
+pub(crate) struct Score(pub(crate) f32);
 
 impl Eq for Score {}
 

@@ -12,20 +12,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use garret_core::id::TurnSeq;
 use redb::ReadTransaction;
 
-use super::{UnitKey, VectorStore};
-use crate::error::{Fault, ReadError};
-use crate::facts::FactRecord;
-use crate::facts::read::open as if_there;
-use crate::facts::table::FACTS;
-use crate::index::{Changes, Fresh};
-use crate::record::{ReplyRecord, TurnRecord, speaker};
-use crate::store::Store;
-use crate::table::{REPLIES, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key};
 use garret_language::without_names;
+
+use crate::conversations::record::{ReplyRecord, TurnRecord, speaker};
+use crate::facts::FactRecord;
+use crate::facts::table::FACTS;
+use crate::ground::database::open_if_there as if_there;
+use crate::ground::error::{Fault, ReadError};
+use crate::ground::table::{REPLIES, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key};
+use crate::index::{Changes, Fresh};
+use crate::store::Store;
+use crate::vectors::{UnitKey, VectorStore};
 
 /// Units that may lack a vector.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(crate) struct Waiting {
     /// Held by whoever looks: one at a time.
     looking: Mutex<()>,
     state: Mutex<State>,
@@ -57,7 +58,7 @@ const MOST: usize = 1 << 16;
 
 impl Waiting {
     /// Notes what was written. Called while the store is locked.
-    pub(super) fn note(&self, fresh: &Fresh) {
+    pub(crate) fn note(&self, fresh: &Fresh) {
         let mut state = self.state();
         if fresh.lost {
             return state.begin();
@@ -66,7 +67,7 @@ impl Waiting {
     }
 
     /// The records may hold something else than was noted.
-    pub(super) fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.state().begin();
     }
 
@@ -329,7 +330,7 @@ mod tests {
     use garret_hal::media::RamMedium;
 
     use super::*;
-    use crate::part::Part;
+    use crate::files::part::Part;
 
     /// Idle work asked for all records each time: 20 ms for 100,000 of them, after every turn.
     #[test]

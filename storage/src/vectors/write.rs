@@ -8,12 +8,14 @@ use garret_core::medium::{Medium, MediumError};
 use garret_core::vector::Kernels;
 use zerocopy::IntoBytes as _;
 
-use super::layout::{BLOCK_ROWS, CoarseHead, ENTRY, FULL_VERSION, FullHead, PAGE, entry};
-use super::load::{Coarse, Loaded, show};
-use super::rotation::{Rotation, halve, widen};
-use super::scan::{length_factor, read_whole, scaled};
-use super::slots::{MAX_SLOTS, Slot, Slots};
-use super::{Content, MAX_COARSE, Side, Spec, UnitKey, VectorError, VectorStore, next_version};
+use crate::vectors::layout::{BLOCK_ROWS, CoarseHead, ENTRY, FULL_VERSION, FullHead, PAGE, entry};
+use crate::vectors::load::{Coarse, Loaded, show};
+use crate::vectors::rotation::{Rotation, halve, widen};
+use crate::vectors::scan::{length_factor, read_whole, scaled};
+use crate::vectors::slots::{MAX_SLOTS, Slot, Slots};
+use crate::vectors::{
+    Content, MAX_COARSE, Side, Spec, UnitKey, VectorError, VectorStore, next_version,
+};
 
 /// Vectors that a rotation is learned from: at least, and at most.
 pub const LEARN_FROM: std::ops::RangeInclusive<usize> = 2_000..=4_096;
@@ -166,7 +168,7 @@ impl VectorStore {
     }
 
     /// The first part of [`maintain`](Self::maintain).
-    pub(super) fn drop_damaged(&mut self) -> Result<bool, VectorError> {
+    pub(crate) fn drop_damaged(&mut self) -> Result<bool, VectorError> {
         self.reload()?;
         let suspect = std::mem::take(&mut *self.suspect());
         let Some(loaded) = self.current() else { return Ok(false) };
@@ -176,7 +178,7 @@ impl VectorStore {
 
     /// The rotation that the coarse vectors should have, when they don't. The second part of
     /// [`maintain`](Self::maintain), and the longest; it changes nothing.
-    pub(super) fn better_rotation(&self) -> Option<Rotation> {
+    pub(crate) fn better_rotation(&self) -> Option<Rotation> {
         let (loaded, spec) = (self.current()?, self.spec.as_ref()?);
         let now = loaded.coarse.as_ref().map(|coarse| &coarse.rotation);
         let wanted = match (&spec.rotation, now) {
@@ -189,7 +191,7 @@ impl VectorStore {
 
     /// The last part of [`maintain`](Self::maintain): makes the coarse vectors anew, if there are
     /// whole ones that the rotation is for.
-    pub(super) fn adopt(&mut self, rotation: Rotation) -> Result<bool, VectorError> {
+    pub(crate) fn adopt(&mut self, rotation: Rotation) -> Result<bool, VectorError> {
         self.reload()?;
         if self.current().is_none_or(|loaded| loaded.head.dims as usize != rotation.dims()) {
             return Ok(false);

@@ -6,20 +6,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use redb::{ReadTransaction, ReadableTable as _};
 use sha2::{Digest as _, Sha256};
 
-use super::readable;
-use super::report::{Advice, Report};
-use crate::error::Fault;
-use crate::facts::read::open;
-use crate::forget;
-use crate::forget::table::{ERASURES, ErasureRecord, FORGOTTEN};
-use crate::record::{ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name, unseal};
-use crate::table::{
+use crate::conversations::erased::FORGOTTEN;
+use crate::conversations::record::{
+    ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name,
+};
+use crate::erase as forget;
+use crate::erase::ledger::{ERASURES, ErasureRecord};
+use crate::ground::codec::unseal;
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::Fault;
+use crate::ground::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, counter, key, seq_of, session_of,
     turn_key,
 };
+use crate::verify::readable;
+use crate::verify::report::{Advice, Report};
 
 /// Every session's record, and the counters behind them.
-pub(super) fn sessions(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn sessions(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let (mut numbers, mut ranks) = (BTreeMap::new(), BTreeSet::new());
     for entry in transaction.open_table(SESSIONS)?.iter()? {
         let (id, bytes) = entry?;
@@ -61,7 +65,7 @@ fn again(counter: &str, report: &mut Report) {
 }
 
 /// Every turn's records, and whether each session has the turns that it counts.
-pub(super) fn turns(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn turns(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let mut counts = Counts::load(transaction)?;
     let turns = transaction.open_table(TURNS)?;
     let (replies, receipts) = (transaction.open_table(REPLIES)?, transaction.open_table(RECEIPTS)?);
@@ -112,7 +116,7 @@ pub(super) fn turns(transaction: &ReadTransaction, report: &mut Report) -> Resul
 }
 
 /// Who said imported turns, and what imports called them.
-pub(super) fn imported(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn imported(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let turns = transaction.open_table(TURNS)?;
     for entry in transaction.open_table(SPEAKERS)?.iter()? {
         let (key, bytes) = entry?;
@@ -142,7 +146,7 @@ pub(super) fn imported(transaction: &ReadTransaction, report: &mut Report) -> Re
 }
 
 /// The ledger of what was forgotten, and the turns that it is about.
-pub(super) fn forgotten(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn forgotten(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let erasures = open(transaction, ERASURES)?;
     if let Some(erasures) = &erasures {
         for entry in erasures.iter()? {
@@ -169,7 +173,7 @@ pub(super) fn forgotten(transaction: &ReadTransaction, report: &mut Report) -> R
 }
 
 /// How many turns each session has that can be read, by number.
-pub(super) fn turns_of_sessions(
+pub(crate) fn turns_of_sessions(
     transaction: &ReadTransaction,
 ) -> Result<BTreeMap<u64, u64>, Fault> {
     let counts = Counts::load(transaction)?.sessions;

@@ -5,21 +5,21 @@ use std::collections::HashSet;
 use redb::Value;
 use redb::{Key, ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
-use super::readable;
-use super::report::{Advice, Report};
-use crate::error::Fault;
 use crate::facts::Pin;
 use crate::facts::lane::{heir_key_of, lane_of_record, load, slot_key};
-use crate::facts::read::open as table;
 use crate::facts::record::{FactRecord, PINS, fact_name};
 use crate::facts::table::{
     ENTITIES, FACTS, HEIRS, IdKey, LaneKey, PINS as PINNED, SLOT_KEY, SLOTS, SOURCES, key, last_id,
     source_key,
 };
-use crate::table::META;
+use crate::ground::database::open_if_there as table;
+use crate::ground::error::Fault;
+use crate::ground::table::META;
+use crate::verify::readable;
+use crate::verify::report::{Advice, Report};
 
 /// Whether a table has a key; one that isn't there has none.
-pub(super) fn has<K: Key + 'static, V: Value + 'static>(
+pub(crate) fn has<K: Key + 'static, V: Value + 'static>(
     table: &Option<ReadOnlyTable<K, V>>,
     key: K::SelfType<'_>,
 ) -> Result<bool, Fault> {
@@ -28,12 +28,12 @@ pub(super) fn has<K: Key + 'static, V: Value + 'static>(
 }
 
 /// Reports a fact.
-pub(super) fn wrong(fact: u64, what: &str, report: &mut Report) {
+pub(crate) fn wrong(fact: u64, what: &str, report: &mut Report) {
     report.add(format!("fact ({what})"), fact_name(fact), Advice::Restore);
 }
 
 /// Every fact's record, and the tables that should lead to it.
-pub(super) fn facts(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn facts(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let Some(facts) = table(transaction, FACTS)? else { return Ok(()) };
     let slots = table(transaction, SLOTS)?;
     let heirs = table(transaction, HEIRS)?;
@@ -78,7 +78,7 @@ pub(super) fn facts(transaction: &ReadTransaction, report: &mut Report) -> Resul
 }
 
 /// A counter is above every number that was given.
-pub(super) fn counter(
+pub(crate) fn counter(
     transaction: &ReadTransaction,
     key: &'static str,
     highest: u64,
@@ -162,7 +162,7 @@ enum Found {
 }
 
 /// Every slot's facts, in the order of their starts: one at a time.
-pub(super) fn slots(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn slots(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let Some(slots) = table(transaction, SLOTS)? else { return Ok(()) };
     let facts = table(transaction, FACTS)?;
     let mut before: Option<(LaneKey, FactRecord)> = None;
@@ -192,7 +192,7 @@ pub(super) fn slots(transaction: &ReadTransaction, report: &mut Report) -> Resul
 
 /// The fact that a row of another table names; one that isn't there is reported, one that is
 /// damaged is where it is met among all facts.
-pub(super) fn fact(
+pub(crate) fn fact(
     facts: &Option<Facts>,
     id: u64,
     by: &str,

@@ -2,17 +2,18 @@
 
 use redb::ReadableDatabase as _;
 
-use super::report::{Advice, Report};
-use crate::backend::{Adapter, Link, Stage};
-use crate::error::Fault;
+use crate::files::backend::{Adapter, Link, Stage};
+use crate::ground::database::{builder, contain, discard};
+use crate::ground::error::Fault;
+use crate::ground::table::{META, key};
 use crate::journal::Unusable;
 use crate::journal::op::Op;
-use crate::open::{Open, builder, contain, discard, is_new};
-use crate::table::{META, key};
+use crate::store::open::{Open, is_new};
+use crate::verify::report::{Advice, Report};
 
 /// Reads every page of what the medium holds by now, without what waits in the journal. Nothing is
 /// written: what a database wants to repair stays in memory and is dropped.
-pub(super) fn pages(open: &mut Open, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn pages(open: &mut Open, report: &mut Report) -> Result<(), Fault> {
     let medium = open.link.medium();
     if is_new(&*medium).map_err(Fault::Medium)? {
         return Ok(());
@@ -39,7 +40,7 @@ pub(super) fn pages(open: &mut Open, report: &mut Report) -> Result<(), Fault> {
 }
 
 /// Whether the journal's file holds the writes that follow the records, and no others.
-pub(super) fn journal(open: &mut Open, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn journal(open: &mut Open, report: &mut Report) -> Result<(), Fault> {
     let meta = open.database.begin_read()?.open_table(META)?;
     let folded = open.journal.last_folded();
     let stored = meta.get(key::JOURNAL)?;

@@ -14,14 +14,15 @@ mod summaries;
 use garret_core::medium::MediumError;
 use redb::ReadTransaction;
 
-use crate::error::{Fault, PAGE, ReadError, unless_damaged};
-use crate::open::{Open, contain};
+use crate::ground::database::contain;
+use crate::ground::error::{Fault, PAGE, ReadError, unless_damaged};
 use crate::search::unit_name;
 use crate::store::Store;
+use crate::store::open::Open;
 use crate::vectors::VectorError;
-use report::Advice;
+use crate::verify::report::Advice;
 
-pub use report::{Checked, Problem, Report};
+pub use crate::verify::report::{Checked, Problem, Report};
 
 /// A part of the check that needs a snapshot.
 type Section = fn(&ReadTransaction, &mut Report) -> Result<(), Fault>;

@@ -2,23 +2,23 @@
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
-use super::facts::{counter, fact, has, wrong};
-use super::readable;
-use super::report::{Advice, Report};
-use crate::error::Fault;
 use crate::facts::key::name_key;
 use crate::facts::lane::heir_key_of;
-use crate::facts::read::open as table;
 use crate::facts::record::{EntityRecord, UsageRecord};
 use crate::facts::table::{
     Direction, ENTITIES, FACTS, HEIRS, IdKey, LINKS, NAMES, PINS, SOURCES, USAGE, key, kind_byte,
     last_id, link_key, link_near, link_parts, names_key,
 };
 use crate::facts::{EntityId, FactId, Node};
-use crate::table::{seq_of, session_of};
+use crate::ground::database::open_if_there as table;
+use crate::ground::error::Fault;
+use crate::ground::table::{seq_of, session_of};
+use crate::verify::facts::{counter, fact, has, wrong};
+use crate::verify::readable;
+use crate::verify::report::{Advice, Report};
 
 /// Successors, turns with facts, and how often facts were of use.
-pub(super) fn of_facts(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn of_facts(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let facts = table(transaction, FACTS)?;
     if let Some(heirs) = table(transaction, HEIRS)? {
         for entry in heirs.iter()? {
@@ -63,7 +63,7 @@ pub(super) fn of_facts(transaction: &ReadTransaction, report: &mut Report) -> Re
 }
 
 /// Entities, their names, and links.
-pub(super) fn of_entities(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn of_entities(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let (entities, names) = (table(transaction, ENTITIES)?, table(transaction, NAMES)?);
     let mut highest = 0;
     if let Some(entities) = &entities {

@@ -62,7 +62,7 @@ impl Report {
         self.problems.is_empty()
     }
 
-    pub(super) fn add(&mut self, what: impl Into<String>, key: impl Into<String>, advice: Advice) {
+    pub(crate) fn add(&mut self, what: impl Into<String>, key: impl Into<String>, advice: Advice) {
         if self.problems.len() < Self::MOST {
             let (what, key) = (what.into(), key.into());
             self.problems.push(Problem { what, key, advice: advice.text() });
@@ -80,7 +80,7 @@ impl fmt::Display for Problem {
 
 /// What can be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advice {
+pub(crate) enum Advice {
     /// Something that was stored is gone or wrong.
     Restore,
     /// A session as a whole.

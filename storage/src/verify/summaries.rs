@@ -4,18 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
-use super::conversations::turns_of_sessions;
-use super::facts::has;
-use super::readable;
-use super::report::{Advice, Report};
-use crate::error::Fault;
-use crate::facts::read::open;
-use crate::forget::table::FORGOTTEN;
-use crate::record::{turn_name, unseal};
+use crate::conversations::erased::FORGOTTEN;
+use crate::conversations::record::turn_name;
+use crate::ground::codec::unseal;
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::Fault;
+use crate::ground::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
 use crate::summaries::record::{HeadRecord, SummaryRecord, summary_name};
 use crate::summaries::table::{HEADS, LEAVES, STATES, SUMMARIES, TRACES, leaf_value, state_parts};
 use crate::summaries::{StateKind, frontier};
-use crate::table::{REPLIES, TURNS, TurnKey, seq_of, session_of, turn_key};
+use crate::verify::conversations::turns_of_sessions;
+use crate::verify::facts::has;
+use crate::verify::readable;
+use crate::verify::report::{Advice, Report};
 
 type Forgotten = Option<ReadOnlyTable<&'static TurnKey, &'static [u8; 8]>>;
 
@@ -32,7 +33,7 @@ struct Node {
 type Nodes = BTreeMap<u64, Option<Node>>;
 
 /// Every summary, and what leads to it.
-pub(super) fn summaries(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn summaries(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let turns = turns_of_sessions(transaction)?;
     let mut sessions: BTreeMap<u64, Nodes> = BTreeMap::new();
     if let Some(summaries) = open(transaction, SUMMARIES)? {
@@ -228,7 +229,7 @@ fn heads(
 }
 
 /// What the engine keeps.
-pub(super) fn states(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
+pub(crate) fn states(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let sessions = turns_of_sessions(transaction)?;
     if let Some(states) = open(transaction, STATES)? {
         for entry in states.iter()? {

@@ -1,0 +1,243 @@
+//! What can go wrong, one small enum per kind of operation.
+
+use garret_core::id::{SessionId, TurnSeq};
+use garret_core::medium::MediumError;
+
+use crate::facts::FactError;
+use crate::summaries::SummaryError;
+
+/// Why nothing was written. What was acknowledged before is still there.
+///
+/// After [`WriteError::Full`], [`WriteError::Medium`] or [`WriteError::Engine`] the write itself
+/// may be there all the same, whole, when the device refused nothing but the last step: before
+/// saying it again, ask [`Store::session`](crate::Store::session) for the number of turns. After
+/// every other variant it certainly isn't.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// No room on the device.
+    #[error(
+        "no space left on the device: free some and try again; nothing accepted before is lost"
+    )]
+    Full,
+    /// The device failed.
+    #[error("the message could not be stored: {0}")]
+    Medium(MediumError),
+    /// A record needed for the write is broken.
+    #[error("damaged {what}, {key}: copy the store, check the disk, restore a backup")]
+    Damaged {
+        /// Which part is wrong.
+        what: &'static str,
+        /// Which record.
+        key: String,
+    },
+    /// The database failed in a way of its own.
+    #[error("the database failed: {0}; it is reopened on the next use")]
+    Engine(String),
+    /// There is no such session.
+    #[error("there is no session `{session}`: list the sessions to see those that exist")]
+    UnknownSession {
+        /// The id asked for.
+        session: SessionId,
+    },
+    /// There is a session of the new name.
+    #[error("session `{session}` exists already: choose another name or delete it first")]
+    SessionExists {
+        /// The id that is taken.
+        session: SessionId,
+    },
+    /// The session has no such turn.
+    #[error("session `{session}` has no turn {turn}: accept the user's message first")]
+    UnknownTurn {
+        /// The session.
+        session: SessionId,
+        /// The turn that was to be answered.
+        turn: TurnSeq,
+    },
+    /// The turn has its reply.
+    #[error("turn {turn} of session `{session}` has a reply already: replies are never replaced")]
+    AlreadyReplied {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: TurnSeq,
+    },
+    /// The turn was forgotten.
+    #[error("turn {turn} of session `{session}` was forgotten: nothing more is stored of it")]
+    ForgottenTurn {
+        /// The session.
+        session: SessionId,
+        /// The turn.
+        turn: TurnSeq,
+    },
+    /// It was made of what there was before something was deleted or forgotten.
+    #[error("something was deleted or forgotten meanwhile: what was made before isn't stored")]
+    Outdated,
+    /// A pattern that is in every text.
+    #[error("nothing but white space is in every text: say which words are to be forgotten")]
+    BlankPattern,
+    /// A fact that can't be taken or found.
+    #[error(transparent)]
+    Fact(#[from] FactError),
+    /// A summary that can't be taken.
+    #[error(transparent)]
+    Summary(#[from] SummaryError),
+    /// Over [`MAX_BYTES`](crate::MAX_BYTES).
+    #[error("{what} has {bytes} bytes, at most {max} can be stored: split it")]
+    TooLarge {
+        /// What is too long.
+        what: &'static str,
+        /// Its length in bytes.
+        bytes: usize,
+        /// Most that is taken.
+        max: usize,
+    },
+}
+
+/// Why nothing could be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The device failed.
+    #[error("the store could not be read: {0}")]
+    Medium(MediumError),
+    /// A record is broken.
+    #[error("damaged {what}, {key}: copy the store, check the disk, restore a backup")]
+    Damaged {
+        /// Which part is wrong.
+        what: &'static str,
+        /// Which record.
+        key: String,
+    },
+    /// The database failed in a way of its own.
+    #[error("the database failed: {0}; it is reopened on the next use")]
+    Engine(String),
+    /// There is no such session.
+    #[error("there is no session `{session}`: list the sessions to see those that exist")]
+    UnknownSession {
+        /// The id asked for.
+        session: SessionId,
+    },
+    /// A pattern that is in every text.
+    #[error("nothing but white space is in every text: say which words to look for")]
+    BlankPattern,
+}
+
+/// What the layers below an operation report; each operation widens it to its own enum.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Medium(MediumError),
+    /// A record is wrong.
+    Damaged {
+        what: &'static str,
+        key: String,
+    },
+    /// The database found its own structure wrong.
+    Corrupted(String),
+    Engine(String),
+}
+
+impl Fault {
+    /// Whether the open database can't be used after this; `wrote` when it was writing.
+    ///
+    /// A write that meets a wrong page can leave the database without its list of free pages; it
+    /// then refuses every later write, until it is opened again.
+    pub(crate) fn is_fatal(&self, wrote: bool) -> bool {
+        match self {
+            Self::Damaged { .. } => false,
+            Self::Corrupted(_) => wrote,
+            Self::Medium(_) | Self::Engine(_) => true,
+        }
+    }
+}
+
+/// What an error calls a page that the database found wrong.
+pub(crate) const PAGE: &str = "page of the database";
+
+impl From<Fault> for WriteError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Medium(MediumError::Full) => Self::Full,
+            Fault::Medium(error) => Self::Medium(error),
+            Fault::Damaged { what, key } => Self::Damaged { what, key },
+            Fault::Corrupted(why) => Self::Damaged { what: PAGE, key: why },
+            Fault::Engine(why) => Self::Engine(why),
+        }
+    }
+}
+
+impl From<Fault> for ReadError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Medium(error) => Self::Medium(error),
+            Fault::Damaged { what, key } => Self::Damaged { what, key },
+            Fault::Corrupted(why) => Self::Damaged { what: PAGE, key: why },
+            Fault::Engine(why) => Self::Engine(why),
+        }
+    }
+}
+
+impl From<redb::Error> for Fault {
+    fn from(error: redb::Error) -> Self {
+        match error {
+            redb::Error::Corrupted(why) => Self::Corrupted(why),
+            redb::Error::TableDoesNotExist(_)
+            | redb::Error::TableTypeMismatch { .. }
+            | redb::Error::TableIsMultimap(_)
+            | redb::Error::TableIsNotMultimap(_)
+            | redb::Error::TypeDefinitionChanged { .. } => {
+                Self::Damaged { what: "table of the database", key: error.to_string() }
+            }
+            other => Self::Engine(other.to_string()),
+        }
+    }
+}
+
+macro_rules! from_redb {
+    ($($error:ty),*) => {$(
+        impl From<$error> for Fault {
+            fn from(error: $error) -> Self {
+                redb::Error::from(error).into()
+            }
+        }
+    )*};
+}
+
+from_redb!(
+    redb::StorageError,
+    redb::TableError,
+    redb::TransactionError,
+    redb::CommitError,
+    redb::DatabaseError
+);
+
+/// Lets `?` widen what redb says to an error that has a variant `Fault`.
+macro_rules! fault_from_redb {
+    ($target:ty: $($error:ident),*) => {$(
+        impl From<redb::$error> for $target {
+            fn from(error: redb::$error) -> Self {
+                Self::Fault(error.into())
+            }
+        }
+    )*};
+}
+pub(crate) use fault_from_redb;
+
+/// What was read; nothing where it is damaged, of which `tell` hears what and which.
+pub(crate) fn unless_damaged<T>(
+    read: Result<T, Fault>,
+    tell: impl FnOnce(&'static str, String),
+) -> Result<Option<T>, Fault> {
+    match read {
+        Err(Fault::Damaged { what, key }) => {
+            tell(what, key);
+            Ok(None)
+        }
+        read => read.map(Some),
+    }
+}
+
+/// A record that isn't as it was written.
+pub(crate) fn damaged(what: &'static str, key: String) -> Fault {
+    Fault::Damaged { what, key }
+}
