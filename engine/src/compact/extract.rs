@@ -1,6 +1,7 @@
 //! A summary without a model: the sentences that say most, in their order.
 
 use garret_language::casefold;
+use garret_language::sentences::is_sentence_end;
 
 use super::source::{Job, Line};
 
@@ -65,7 +66,7 @@ impl Sentence<'_> {
 }
 
 fn collect<'a>(line: &'a Line, sentences: &mut Vec<Sentence<'a>>) {
-    let parts = line.text.split_inclusive(is_end).map(str::trim);
+    let parts = line.text.split_inclusive(is_sentence_end).map(str::trim);
     let usable = parts.filter(|text| {
         let chars = text.chars().count();
         (SHORTEST..=LONGEST).contains(&chars) && !is_directive(text)
@@ -78,11 +79,6 @@ fn collect<'a>(line: &'a Line, sentences: &mut Vec<Sentence<'a>>) {
         score -= u32::from(text.ends_with('?')).min(score);
         sentences.push(Sentence { line, text, score });
     }
-}
-
-/// Whether `c` ends a sentence.
-const fn is_end(c: char) -> bool {
-    matches!(c, '.' | '!' | '?' | '\n' | '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{964}')
 }
 
 fn is_name(word: &str) -> bool {

@@ -6,7 +6,8 @@ use super::phrases::{
     ADVERBS, JOINS, NO_THING, NO_TRAIT, NOT_SAID, PHRASES, Phrase, STOPS, TRADES, TRAITS, TURNS,
     Value, WIDE,
 };
-use garret_language::sentences::{Sentence, Text, Word, among, is_wide};
+use garret_language::scripts::is_unspaced;
+use garret_language::sentences::{Sentence, Text, Word, among};
 
 /// Something that a user said of a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,7 +144,7 @@ fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found>
     if kind == Value::Trait && !among(TRAITS, &first.text) {
         return None;
     }
-    let wide = whole.get(first.at.clone())?.chars().all(is_wide);
+    let wide = whole.get(first.at.clone())?.chars().all(is_unspaced);
     if kind == Value::Name && !first.capital && !wide {
         return None;
     }
@@ -260,7 +261,7 @@ fn owned(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)> {
 fn wide(whole: &str, sentence: &Sentence) -> Option<Statement> {
     let range = sentence.range()?;
     let text = whole.get(range.clone())?;
-    if !text.chars().any(is_wide) {
+    if !text.chars().any(is_unspaced) {
         return None;
     }
     WIDE.iter().find_map(|phrase| {
