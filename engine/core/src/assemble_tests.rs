@@ -174,7 +174,8 @@ fn underestimated_costs_still_drop_in_bulk() {
     let message = Shown::whole("hello");
     let input = Input { keep_from: Some(1), ..input("s", &history, &message) };
     let mut messages = vec![Message::new(Role::User, ""); 30];
-    let (mut ends, mut tokens) = (vec![0; 30], vec![Token(0); 2_048]);
+    let mut ends = vec![0; 30];
+    let mut tokens = vec![Token(0); 2_048];
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
     let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
     let from = slot.receipt.history_from.unwrap();
@@ -213,7 +214,8 @@ fn each_day_is_named_once_and_so_is_that_of_the_oldest_turn_shown() {
         let all: Vec<String> = all.collect();
         all.chunks(2).map(|pair| pair[0].clone()).collect::<Vec<_>>()
     };
-    let (sunday, monday) = ("[Sun]\nAda: u", "[Mon]\nAda: u");
+    let sunday = "[Sun]\nAda: u";
+    let monday = "[Mon]\nAda: u";
     assert_eq!(said(&turns), [sunday, "Ada: u", "Ada: u", monday, "Ada: u", "q"]);
     assert_eq!(said(&turns[1..]), [sunday, "Ada: u", monday, "Ada: u", "q"]);
     assert_eq!(said(&turns[4..]), [monday, "q"]);
@@ -229,7 +231,8 @@ fn wrong_costs_only_cost_time() {
     let message = Shown::whole("hello");
     let input = input("s", &history, &message);
     let mut messages = vec![Message::new(Role::User, ""); 402];
-    let (mut ends, mut tokens) = (vec![0; 402], vec![Token(0); 2_048]);
+    let mut ends = vec![0; 402];
+    let mut tokens = vec![Token(0); 2_048];
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
     let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
     assert!(slot.tokens.len() <= budget.prompt_limit() as usize);
@@ -245,13 +248,15 @@ fn a_long_system_prompt_is_refused_not_cut() {
 #[test]
 fn small_buffers_are_an_error_or_a_shorter_history() {
     let budget = Budget::for_window(2_048).unwrap();
-    let (user, message) = (Shown::whole("u"), Shown::whole("hello"));
+    let user = Shown::whole("u");
+    let message = Shown::whole("hello");
     let history =
         [1, 2, 3].map(|seq| Turn { seq, user: &user, day: counted(""), reply: None, cost: 9 });
     let input = input("s", &history, &message);
     for room in 0..8 {
         let mut messages = vec![Message::new(Role::User, ""); room];
-        let (mut ends, mut tokens) = (vec![0; room], vec![Token(0); 2_048]);
+        let mut ends = vec![0; room];
+        let mut tokens = vec![Token(0); 2_048];
         let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
         match assemble(&budget, &mut ByteEncoder, &input, scratch) {
             Err(error) => assert_eq!((error, room < 2), (AssembleError::Scratch, true)),
@@ -290,7 +295,8 @@ fn a_settled_conversation_is_how_the_next_prompt_begins() {
     let history = [1, 2].map(|seq| Turn { seq, user: &user, day: counted(""), reply, cost: 9 });
     let budget = Budget::for_window(2_048).unwrap();
     let mut messages = [Message::new(Role::User, ""); 6];
-    let (mut ends, mut tokens) = ([0; 6], vec![Token(0); 2_048]);
+    let mut ends = [0; 6];
+    let mut tokens = vec![Token(0); 2_048];
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
     let settled = settled(&mut ByteEncoder, "s", &history, scratch).unwrap().to_vec();
     let message = Shown::whole("hello");

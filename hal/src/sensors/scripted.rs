@@ -64,14 +64,14 @@ impl ThermalSensor for Scripted<Vec<ThermalZone>> {
     }
 }
 
-/// One script for all resources.
+/// Plays one script for all resources.
 impl PressureSensor for Scripted<Option<Pressure>> {
     fn pressure(&self, _resource: Resource) -> Option<Pressure> {
         self.next()
     }
 }
 
-/// One script for all paths.
+/// Plays one script for all paths.
 impl DiskSensor for Scripted<Option<Disk>> {
     fn disk(&self, _path: &Path) -> Option<Disk> {
         self.next()

@@ -8,9 +8,9 @@ use core::ops::Range;
 use super::grammar::{Found, Limit};
 use super::{TagKind, Why};
 
-/// Begins a call.
+/// Opener of a call.
 pub(super) const OPENER: &[u8] = b"<tool_call>";
-/// Ends it.
+/// Closer of a call.
 pub(super) const CLOSER: &[u8] = b"</tool_call>";
 
 /// Decides about `held`, which begins with `<`; `None` where that begins no call.
@@ -68,7 +68,7 @@ fn after(held: &[u8], json: Range<usize>, limit: Limit) -> Found<'_> {
     call(held, json, end)
 }
 
-/// A call of `end` bytes.
+/// Returns the call of `end` bytes.
 fn call(held: &[u8], json: Range<usize>, end: usize) -> Found<'_> {
     match core::str::from_utf8(held.get(json).unwrap_or_default()) {
         Ok(json) => Found::Tag(end, TagKind::Call { json: json.trim_ascii() }),
@@ -80,7 +80,7 @@ fn closes(held: &[u8], at: usize) -> bool {
     held.get(at..).is_some_and(|rest| rest.starts_with(CLOSER))
 }
 
-/// How far a JSON text is.
+/// State of reading a JSON text.
 #[derive(Default)]
 struct Json {
     depth: usize,

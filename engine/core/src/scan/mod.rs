@@ -80,7 +80,7 @@ pub struct TagScanner {
     /// Empty, or a `<` outside of a fence and what followed.
     held: heapless::Vec<u8, { TagScanner::MAX_TAG_BYTES }>,
     shown: Markdown,
-    /// Whether calls are more than text.
+    /// True when calls are found, false when they are text.
     calls: bool,
 }
 
@@ -88,12 +88,13 @@ impl TagScanner {
     /// Most bytes a tag can have, from its first `<` to its last `>`, and most that are held back.
     pub const MAX_TAG_BYTES: usize = 1_024;
 
-    /// A scanner at the beginning of an output.
+    /// Creates a scanner at the beginning of an output.
     pub const fn new() -> Self {
         Self { held: heapless::Vec::new(), shown: Markdown::new(), calls: false }
     }
 
-    /// A scanner that finds `<tool_call>` as well: for a model whose template tells it of tools.
+    /// Creates a scanner that finds `<tool_call>` as well: for a model whose template tells it of
+    /// tools.
     pub const fn with_calls() -> Self {
         Self { held: heapless::Vec::new(), shown: Markdown::new(), calls: true }
     }
@@ -119,7 +120,7 @@ impl TagScanner {
         *self = Self { calls: self.calls, ..Self::new() };
     }
 
-    /// How many bytes are held back.
+    /// Returns how many bytes are held back.
     pub fn held(&self) -> usize {
         self.held.len()
     }
@@ -187,7 +188,7 @@ impl Default for TagScanner {
     }
 }
 
-/// One thing in a model's output.
+/// A piece of a model's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan<'a> {
     /// Text to show, as the model wrote it.
@@ -201,28 +202,28 @@ pub enum Scan<'a> {
 /// A tag in a model's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag<'a> {
-    /// What it asks for.
+    /// Wish of the tag.
     pub kind: TagKind<'a>,
     /// The tag as the model spelled it, from its first `<` to its last `>`.
     pub raw: &'a [u8],
 }
 
-/// What a tag asks for.
+/// Wish of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagKind<'a> {
-    /// To run a tool.
+    /// Runs a tool.
     Tool {
         /// The tool, as the model spelled it: compare without regard to ASCII case. Never empty.
         verb: &'a str,
-        /// What the tool is to work on; can be empty.
+        /// Payload of the tool; can be empty.
         payload: &'a str,
     },
-    /// To start companions; none if no name was known.
+    /// Starts companions; none if no name was known.
     Companions(Companions),
-    /// To run a tool, in the form of the model's own template.
+    /// Runs a tool, in the form of the model's own template.
     Call {
-        /// An object with the name of the tool and its arguments, as the model wrote it: perhaps not
-        /// valid JSON.
+        /// An object with the name of the tool and its arguments, as the model wrote it: perhaps
+        /// not valid JSON.
         json: &'a str,
     },
 }
@@ -232,19 +233,19 @@ pub enum TagKind<'a> {
 pub struct Stripped<'a> {
     /// The bytes the model wrote.
     pub raw: &'a [u8],
-    /// What is wrong with them.
+    /// Defect of the tag.
     pub why: Why,
 }
 
-/// What is wrong with a stripped tag.
+/// Defect of a stripped tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Why {
-    /// The output ended, or a blank line or another tag began, before its closer.
+    /// A tag that isn't closed before the output ended, or a blank line or another tag began.
     Unclosed,
     /// A tool's tag without a verb.
     NoVerb,
-    /// What it holds isn't UTF-8.
+    /// A tag that isn't UTF-8.
     NotUtf8,
 }
 
@@ -252,9 +253,9 @@ pub enum Why {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Companion {
-    /// Summarises what leaves the window: `compact`.
+    /// Compactor, which summarises what leaves the window: `compact`.
     Compact,
-    /// Works out what the user is after: `infer`.
+    /// Inferrer, which works out what the user is after: `infer`.
     Infer,
 }
 
@@ -262,7 +263,7 @@ impl Companion {
     /// Every companion.
     pub const ALL: [Self; 2] = [Self::Compact, Self::Infer];
 
-    /// The name in a tag.
+    /// Returns the name in a tag.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Compact => "compact",
@@ -279,7 +280,7 @@ pub struct Companions {
 }
 
 impl Companions {
-    /// Whether `companion` is in the set.
+    /// Returns whether `companion` is in the set.
     pub const fn contains(self, companion: Companion) -> bool {
         match companion {
             Companion::Compact => self.compact,
@@ -287,7 +288,7 @@ impl Companions {
         }
     }
 
-    /// The set with `companion` in it.
+    /// Returns the set with `companion` in it.
     #[must_use]
     pub const fn with(mut self, companion: Companion) -> Self {
         match companion {
@@ -297,17 +298,17 @@ impl Companions {
         self
     }
 
-    /// Whether nothing is in the set.
+    /// Returns whether nothing is in the set.
     pub fn is_empty(self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// The companions in the set.
+    /// Returns the companions in the set.
     pub fn iter(self) -> impl Iterator<Item = Companion> {
         Companion::ALL.into_iter().filter(move |&companion| self.contains(companion))
     }
 
-    /// The set of the known names in `list`, whatever separates them.
+    /// Returns the set of the known names in `list`, whatever separates them.
     fn parse(list: &str) -> Self {
         list.split(|c: char| !c.is_alphanumeric())
             .filter_map(|name| {
