@@ -122,7 +122,8 @@ fn message(
     let rest = trace.volatile.len().saturating_sub(known);
     let mut parts: Vec<_> = shape.volatile.iter().map(label).collect();
     parts.push(Label { block: "volatile".into(), by: GARRET, turn: None, bytes: rest });
-    let (turn, bytes) = (Some(view.seq), user.len());
+    let turn = Some(view.seq);
+    let bytes = user.len();
     parts.push(Label { block: "message".into(), by: "user", turn, bytes });
     Source { text: [&*trace.volatile, &user].concat(), parts }
 }
@@ -155,7 +156,8 @@ fn segments(stretch: &Stretch<'_>, sources: &[Source]) -> Vec<Segment> {
             let mut from = 0;
             let parts = source.parts.iter().map(|label| {
                 let to = from + label.bytes;
-                let (first, last) = (from.clamp(start, end), to.clamp(start, end));
+                let first = from.clamp(start, end);
+                let last = to.clamp(start, end);
                 from = to;
                 let text = text.get(first..last).unwrap_or_default().to_owned();
                 let Label { block, by, turn, .. } = label.clone();

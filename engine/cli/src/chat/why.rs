@@ -74,7 +74,7 @@ fn explain(last: &LastReceipt) -> String {
     text + &companions(&last.receipt.companions)
 }
 
-/// Which companions were to run after the turn, and what was noticed.
+/// Says which companions were to run after the turn, and what was noticed.
 fn companions(report: &CompanionsReport) -> String {
     let CompanionsReport { infer, compact, extract, .. } = *report;
     let due = [(infer, "infer"), (compact, "compact"), (extract, "read for facts")];
@@ -87,7 +87,7 @@ fn companions(report: &CompanionsReport) -> String {
     format!("Companions: {due} ({noticed}).\n")
 }
 
-/// That a companion doesn't go on from the conversation.
+/// Says that a companion doesn't go on from the conversation.
 fn explain_own(companion: Companion, facts: ModelFacts) -> String {
     let name = companion.as_str();
     let hash: String = facts.fingerprint.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
@@ -98,13 +98,14 @@ fn explain_own(companion: Companion, facts: ModelFacts) -> String {
     )
 }
 
-/// What stands in the system message, since when, and what history begins with.
+/// Says what stands in the system message, since when, and what history begins with.
 fn explain_beginning(context: &Context) -> String {
     let list = |letter: char, ids: &[u64]| {
         let ids: Vec<_> = ids.iter().map(|id| format!("{letter}{id}")).collect();
         if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
     };
-    let (facts, summaries) = (list('f', &context.facts), list('s', &context.summaries));
+    let facts = list('f', &context.facts);
+    let summaries = list('s', &context.summaries);
     let mut text = format!(
         "The prompt begins as it was made for turn {}: facts {facts}; summaries {summaries}.\n",
         context.made_at
