@@ -71,9 +71,9 @@ next: When do I look again? | In a week.
 
 #[cfg(test)]
 mod tests {
+    use garret::anticipate::reading::{Inference, Reading};
     use garret::companion::form::{Form as _, Size};
-    use garret::infer::extract::copy_grammar;
-    use garret::infer::reading::{Inference, Reading};
+    use garret::remember::extract::copy_grammar;
 
     use super::*;
 

@@ -10,12 +10,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use garret::anticipate::reading::{Inference, Reading, instruction, most_tokens};
 use garret::companion::form::{Form as _, Size};
 use garret::companion::{Answer, ask};
-use garret::infer::extract::{COPY_TOKENS, Told, copied, copy_grammar, copy_instruction};
-use garret::infer::reading::{Inference, Reading, instruction, most_tokens};
 use garret::open::Plan;
-use garret::perceive::{Statement, perceive};
+use garret::remember::cues::{self, Statement};
+use garret::remember::extract::{
+    COPY_TOKENS, HeardStatement, copied, copy_grammar, copy_instruction,
+};
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::{Message, PromptEncoder, Role};
 use garret_core::time::{Confidence, WallTime};
@@ -162,8 +164,14 @@ impl Bench {
     ) -> Result<(), Box<dyn Error>> {
         let session = "bench".parse()?;
         let accepted = WallTime { unix_ms: 0, confidence: Confidence::Wrong };
-        let told =
-            Told { session: &session, turn: 1, message: text, accepted, statement, hedged: false };
+        let told = HeardStatement {
+            session: &session,
+            turn: 1,
+            message: text,
+            accepted,
+            statement,
+            hedged: false,
+        };
         let words = text.get(statement.object_at.clone()).unwrap_or_default();
         let (answer, ms) =
             self.ask(dialogue, &copy_instruction(&told), &copy_grammar(words), COPY_TOKENS)?;
@@ -254,7 +262,7 @@ fn statements(dialogues: &[Dialogue]) -> Vec<(usize, String, Statement)> {
         .enumerate()
         .flat_map(|(at, dialogue)| dialogue.user.iter().map(move |text| (at, text)));
     all.flat_map(|(at, text)| {
-        perceive(text).statements.into_iter().map(move |told| (at, text.clone(), told))
+        cues::read(text).statements.into_iter().map(move |told| (at, text.clone(), told))
     })
     .collect()
 }

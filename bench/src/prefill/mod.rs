@@ -144,7 +144,7 @@ impl Bench {
         let answered = smol::block_on(self.agent.turn(&self.session, &text, &stop, &mut |_| {}));
         let receipt = answered?.receipt;
         let idled = smol::block_on(self.agent.idle(&self.session));
-        self.compactions += u32::from(idled.compaction.rebased > 0);
+        self.compactions += u32::from(idled.summaries.rebased > 0);
         let calls = self.recorder.take();
         let before = self.spent.background();
         self.account(&calls);

@@ -58,7 +58,7 @@ fn chosen(store: &Store, ids: &[String]) -> Result<Vec<SessionId>, Box<dyn Error
 }
 
 fn describe(done: &CaughtUp) -> String {
-    let compaction = &done.compaction;
+    let compaction = &done.summaries;
     let counts = [
         (done.embedded, "vector"),
         (done.extracted, "new fact"),

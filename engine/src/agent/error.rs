@@ -7,6 +7,8 @@ use garret_core::budget::BudgetError;
 use garret_core::id::TurnSeq;
 use garret_storage::{ReadError, WriteError};
 
+use crate::prompt::error::{EncoderError, PromptError, erased};
+
 /// Why a turn wasn't answered. Whatever was accepted is stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -102,21 +104,6 @@ pub enum ToolProtocolError {
     Encoder(PromptError),
 }
 
-/// Why no prompt could be assembled, or a text not counted.
-pub type PromptError = AssembleError<EncoderError>;
-
-/// The error of a model's template or tokenizer.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct EncoderError(Box<dyn Error + Send + Sync>);
-
-/// Returns `error` without the type of the model's own error.
-pub(crate) fn erased<E: Error + Send + Sync + 'static>(
-    error: impl Into<AssembleError<E>>,
-) -> PromptError {
-    error.into().map_encoder(|error| EncoderError(Box::new(error)))
-}
-
 impl<E: Error + Send + Sync + 'static> From<AssembleError<E>> for AgentError {
     fn from(error: AssembleError<E>) -> Self {
         match erased(error) {
@@ -143,7 +130,7 @@ mod tests {
         crosses_threads::<crate::companion::form::FormError>();
         crosses_threads::<crate::embed::WorkError>();
         crosses_threads::<crate::export::ExportError>();
-        crosses_threads::<crate::infer::extract::KeepError>();
+        crosses_threads::<crate::remember::extract::KeepError>();
         crosses_threads::<crate::open::AgentOpenError>();
         crosses_threads::<crate::open::NoStore>();
         crosses_threads::<crate::tools::CallError>();

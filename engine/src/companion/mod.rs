@@ -7,7 +7,11 @@
 //!
 //! Limits: an answer is data. Whatever is made of it is stored and shown as such.
 
+pub(crate) mod backoff;
 pub mod form;
+pub(crate) mod own_model;
+pub(crate) mod schedule;
+pub(crate) mod transcript;
 
 use std::time::Duration;
 

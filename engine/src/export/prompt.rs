@@ -5,7 +5,7 @@ use garret_core::shorten::Shown;
 use garret_storage::TurnView;
 use serde::Serialize;
 
-use crate::agent::{unanswered, words};
+use crate::prompt::history::{unanswered, words};
 use crate::receipt::ReceiptReport;
 use crate::trace::{Around, Cut, Shape, Stretch, Trace};
 

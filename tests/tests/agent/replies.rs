@@ -112,7 +112,7 @@ fn replies_that_look_like_errors_are_summed_up() {
     let mut agent = agent(empty(), &model);
     for n in 0..60 {
         say(&mut agent, &format!("How is cake number {n}, the one that was burnt on day {n}?"));
-        smol::block_on(agent.compact(&session(), When::Idle));
+        smol::block_on(agent.summarise(&session(), When::Idle));
     }
     let asked: String = model
         .asked()

@@ -109,7 +109,7 @@ fn pins_persona_and_highlights_follow_the_instructions() {
     assert_eq!(outcome.receipt.history_from, Some(3), "what is summed up isn't history");
     assert_eq!(outcome.receipt.left_out(Omitted::SummedUp), 2);
     assert_eq!(outcome.receipt.left_out(Omitted::OldTurns), 0);
-    let context = second.context(&session()).unwrap().unwrap();
+    let context = second.session_prefix(&session()).unwrap().unwrap();
     assert_eq!((context.summaries, context.facts.len()), (vec![1], 3));
 }
 
@@ -300,14 +300,14 @@ fn a_restart_goes_on_with_the_same_prefix() {
     note(before.store(), "I am allergic to bee stings.", Pin::User);
     say(&mut before, "Hello.");
     note(before.store(), "My bees live behind the shed.", Pin::User);
-    let record = before.context(&session()).unwrap();
+    let record = before.session_prefix(&session()).unwrap();
     drop(before);
     let mut after = agent(&model, &medium, options());
-    assert_eq!(after.context(&session()).unwrap(), record);
+    assert_eq!(after.session_prefix(&session()).unwrap(), record);
     say(&mut after, "Hello again.");
     let prompts = model.prompts();
     assert_eq!(system_message(&prompts[0]), system_message(&prompts[1]));
-    assert_eq!(after.context(&session()).unwrap(), record);
+    assert_eq!(after.session_prefix(&session()).unwrap(), record);
 }
 
 #[test]

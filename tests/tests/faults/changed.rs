@@ -77,7 +77,7 @@ fn the_shortest_messages_are_summed_up_too() {
             talk.model.then(Act::Say(reply.into()));
             let receipt = talk.say(said).receipt;
             assert_no_gap(&talk, &receipt, turn);
-            let done = talk.idle().compaction;
+            let done = talk.idle().summaries;
             assert!(!done.failed, "turn {turn}: {done:?}");
         }
         talk.check();
@@ -91,7 +91,7 @@ fn a_message_far_larger_than_the_window_is_summed_up() {
         let text = "A very long story of bees in row after row. ".repeat(1_000);
         let receipt = talk.say(&text).receipt;
         assert_no_gap(&talk, &receipt, turn);
-        let done = talk.idle().compaction;
+        let done = talk.idle().summaries;
         assert!(!done.failed, "turn {turn}: {done:?}");
     }
     talk.check();
@@ -132,7 +132,7 @@ fn many_long_pins_keep_no_compaction_from_the_prompt() {
         talk.store().pin(fact.unwrap().id, Pin::User).unwrap();
     }
     talk.say("Hello.");
-    assert!(talk.agent.context(&session()).unwrap().is_some());
+    assert!(talk.agent.session_prefix(&session()).unwrap().is_some());
 }
 
 proptest! {

@@ -41,7 +41,7 @@ fn a_hole_that_a_forgotten_turn_leaves_is_closed() {
             talk.check();
         }
         let frontier = talk.store().frontier(&session()).unwrap();
-        assert!(frontier > 60, "{frontier}, {:?}", talk.agent.last_compaction(&session()));
+        assert!(frontier > 60, "{frontier}, {:?}", talk.agent.last_summary_run(&session()));
     }
 }
 
@@ -60,7 +60,7 @@ fn a_single_short_message_in_a_hole_is_closed_over() {
     talk.chat(20);
     talk.check();
     let frontier = talk.store().frontier(&session()).unwrap();
-    assert!(frontier > 60, "{frontier}, {:?}", talk.agent.last_compaction(&session()));
+    assert!(frontier > 60, "{frontier}, {:?}", talk.agent.last_summary_run(&session()));
 }
 
 /// Of the turns between two summaries, those that can be read are summed up; those that can't be are
@@ -81,7 +81,7 @@ fn a_hole_of_turns_that_cannot_be_read_is_passed_over() {
         let damaged: Vec<_> = damaged.iter().map(|turn| turn.seq).collect();
         assert_eq!(damaged, (first_broken..=leaf.to).collect::<Vec<_>>());
         talk.idle();
-        let told = talk.agent.last_compaction(&session()).unwrap().unwrap();
+        let told = talk.agent.last_summary_run(&session()).unwrap().unwrap();
         talk.chat(20);
         let frontier = talk.store().frontier(&session()).unwrap();
         assert!(frontier > 60, "{frontier}, {told}");

@@ -114,7 +114,7 @@ impl Talk {
     /// What holds whatever happened.
     pub(crate) fn check(&self) {
         check(self.store());
-        let Some(context) = self.agent.context(&session()).unwrap() else { return };
+        let Some(context) = self.agent.session_prefix(&session()).unwrap() else { return };
         assert!(context.from <= self.store().frontier(&session()).unwrap() + 1, "{context:?}");
         for id in &context.summaries {
             let found = self.store().summary(&session(), garret_storage::SummaryId(*id)).unwrap();

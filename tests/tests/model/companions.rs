@@ -152,8 +152,8 @@ fn a_real_model_compacts_a_conversation() {
             format!("Day {n}: today I thought of {topic} and paid {} pounds for it.", n * 13);
         say(&mut agent, &text);
     }
-    let before = smol::block_on(agent.idle(&session())).compaction;
-    let done = smol::block_on(agent.compact(&session(), When::Asked));
+    let before = smol::block_on(agent.idle(&session())).summaries;
+    let done = smol::block_on(agent.summarise(&session(), When::Asked));
     let leaves = before.leaves + done.leaves;
     assert!(leaves > 0 && !before.failed && !done.failed, "{before:?} {done:?}");
     let summaries = agent.store().summaries(&session()).unwrap();

@@ -34,10 +34,10 @@ fn everything_that_is_due_is_done_at_once() {
     let mut later = self::agent(&model, &store);
     let done = smol::block_on(later.catch_up(&session()));
     assert_eq!(done.extracted, 2, "also what was said behind 64 unread messages");
-    assert!(done.compaction.leaves > 0 && store.frontier(&session()).unwrap() > 0, "{done:?}");
+    assert!(done.summaries.leaves > 0 && store.frontier(&session()).unwrap() > 0, "{done:?}");
     assert!(model.ahead().is_empty(), "no prompt was brought into the cache");
     let again = smol::block_on(later.catch_up(&session()));
-    assert_eq!((again.extracted, again.compaction.leaves), (0, 0));
+    assert_eq!((again.extracted, again.summaries.leaves), (0, 0));
     let facts = store.facts(&FactFilter { latest: true, ..FactFilter::default() }).unwrap().facts;
     let has = |value: &str| facts.iter().any(|fact| fact.object.as_deref() == Some(value));
     assert!(has("Ada") && has("Oslo"), "{facts:?}");

@@ -73,7 +73,7 @@ impl Talk {
 
     /// Summarises older turns if the prompt is too full for another one: nobody may ever be idle.
     fn summarise(&mut self) {
-        smol::block_on(self.agent.compact(&self.session, When::Pressed));
+        smol::block_on(self.agent.summarise(&self.session, When::Pressed));
     }
 
     fn status(&self, finish: Finish) -> ExitCode {

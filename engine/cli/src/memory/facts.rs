@@ -4,8 +4,8 @@ use std::error::Error;
 use std::io::Read;
 
 use garret::config::Config;
-use garret::infer::presence;
 use garret::open;
+use garret::remember::fading;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Clock as _;
 use garret_hal::clock::SystemClock;
@@ -304,7 +304,7 @@ impl ShownFact {
             superseded_by: fact.superseded_by.map(|id| id.to_string()),
             invalidated_by: fact.invalidated_by.map(|id| id.to_string()),
             latest: fact.latest,
-            stage: presence::stage(store, fact, super::search::now())?.as_str(),
+            stage: fading::stage(store, fact, super::search::now())?.as_str(),
             recorded_at: when(fact.recorded_at),
             salience: fact.salience,
             confidence: fact.confidence,
