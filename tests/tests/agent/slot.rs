@@ -200,7 +200,8 @@ fn what_is_pinned_later_stands_in_the_newest_message() {
     assert_eq!(last_message(&model), "[Now: Friday 15 January 2027, 08:00]\n\nAnd now?");
 }
 
-/// Forty pins once pushed persona and highlights out of the window, and hid the newest pins.
+/// sherlock-context 1.12.2, W5: forty pins pushed persona and highlights out of the window, and hid the
+/// newest pins.
 #[test]
 fn forty_pins_leave_room_for_the_rest() {
     let (mut talk, model, medium) = fresh(8_192);
@@ -228,7 +229,8 @@ fn forty_pins_leave_room_for_the_rest() {
     assert!(tracked.tokens <= tracked.ceiling);
 }
 
-/// A fact that spelled a header once stood in the system message as if it were one.
+/// sherlock-context 1.12.2, W25: a fact that spelled a header stood in the system message as if it were
+/// one.
 #[test]
 fn no_stored_text_looks_like_a_header_or_asks_for_anything() {
     let (mut talk, model, medium) = fresh(16_384);
