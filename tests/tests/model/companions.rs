@@ -88,7 +88,7 @@ choice! {
 }
 
 row! {
-    /// How somebody feels.
+    /// The mood that somebody is in.
     struct Feeling = "mood: " { mood: Mood, sure: Percent }
 }
 
