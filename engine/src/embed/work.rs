@@ -1,4 +1,4 @@
-//! Vectors for what has none yet: a few at a time, so that it can stop at any moment and go on later.
+//! Vectors for texts that have none yet: a few at a time, so that it can stop at any moment and go on later.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use smol::unblock;
 
 use super::{Embed, rotations, vectors};
 
-/// Says that the vectors of `store` are those of `embedder`; others are no longer found.
+/// Has the vectors of `store` be those of `embedder`; others are no longer found.
 ///
 /// # Errors
 /// [`VectorError`] when their files can't be read.
@@ -63,8 +63,8 @@ pub fn embed_all(
     }
 }
 
-/// As [`embed_all`]; dropping the future ends it with the call of the embedder that runs, of which
-/// nothing is kept.
+/// Gives vectors like [`embed_all`]; dropping the future ends it with the call of the embedder that
+/// runs, of which nothing is kept.
 ///
 /// # Errors
 /// [`WorkError`]; whatever was done before is kept.
@@ -83,7 +83,8 @@ pub async fn embed_idle(store: &Arc<Store>, embedder: &Arc<dyn Embed>) -> Result
             let batch: Vec<_> = units.drain(..units.len().min(BATCH)).collect();
             let embedder = Arc::clone(embedder);
             let (vectors, without) = unblock(move || {
-                let (mut vectors, mut without) = (Vec::new(), HashSet::new());
+                let mut vectors = Vec::new();
+                let mut without = HashSet::new();
                 embed(&*embedder, &batch, &mut vectors, &mut without)?;
                 Ok::<_, WorkError>((vectors, without))
             })
@@ -124,9 +125,9 @@ impl Drop for Made<'_> {
     }
 }
 
-/// The vector of a query to `store`, as [`Search::vector`](garret_storage::search::Search::vector)
-/// wants it; `None` where there is none, or nothing to compare it with. That the embedder fails is no
-/// reason not to search.
+/// Returns the vector of a query to `store`, for [`Search::vector`](garret_storage::search::Search::vector);
+/// `None` where there is none, or nothing to compare it with. An embedder that fails is logged: that is
+/// no reason not to search.
 pub fn query(store: &Store, embedder: &dyn Embed, text: &str) -> Option<Vec<f32>> {
     if store.with_vectors(|vectors| vectors.is_empty()).unwrap_or(true) {
         return None;
@@ -137,7 +138,7 @@ pub fn query(store: &Store, embedder: &dyn Embed, text: &str) -> Option<Vec<f32>
     made.ok().and_then(|vectors| vectors.into_iter().next()).filter(|vector| is_usable(vector))
 }
 
-/// Whether a vector has a direction.
+/// Returns whether a vector has a direction.
 fn is_usable(vector: &[f32]) -> bool {
     vector.iter().all(|x| x.is_finite()) && vector.iter().any(|x| *x != 0.0)
 }
@@ -161,11 +162,11 @@ fn embed(
     Ok(())
 }
 
-/// Why there aren't all the vectors there should be.
+/// The error of giving vectors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkError {
-    /// What is to be embedded can't be read.
+    /// The texts to be embedded can't be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The model failed.
