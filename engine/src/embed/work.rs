@@ -25,7 +25,7 @@ pub fn attach(
     store.set_embedder(fingerprint, embedder.dimensions(), kernels, rotation)
 }
 
-/// Gives every unit of `store` that has none a vector, and returns how many it gave. `go_on` is
+/// Gives every document of `store` that has none a vector, and returns how many it gave. `go_on` is
 /// asked between two calls of the model and gets the number so far; whatever was done when it says
 /// no is kept.
 ///
@@ -39,13 +39,13 @@ pub fn embed_all(
     let mut done = 0;
     let mut unusable = HashSet::new();
     loop {
-        let mut units = store.unembedded(PAGE.saturating_add(unusable.len()))?;
-        units.retain(|(key, _)| !unusable.contains(key));
-        if units.is_empty() {
+        let mut documents = store.unembedded(PAGE.saturating_add(unusable.len()))?;
+        documents.retain(|(key, _)| !unusable.contains(key));
+        if documents.is_empty() {
             store.tend_vectors()?;
             return Ok(done);
         }
-        for group in units.chunks(GROUP) {
+        for group in documents.chunks(GROUP) {
             let mut vectors = Vec::with_capacity(group.len());
             let mut stopped = false;
             for batch in group.chunks(BATCH) {
@@ -72,15 +72,15 @@ pub async fn embed_idle(store: &Arc<Store>, embedder: &Arc<dyn Embed>) -> Result
     let mut made = Made { store, vectors: Vec::new(), done: 0 };
     let mut unusable = HashSet::new();
     loop {
-        let mut units = store.unembedded(PAGE.saturating_add(unusable.len()))?;
-        units.retain(|(key, _)| !unusable.contains(key));
-        if units.is_empty() {
+        let mut documents = store.unembedded(PAGE.saturating_add(unusable.len()))?;
+        documents.retain(|(key, _)| !unusable.contains(key));
+        if documents.is_empty() {
             let store = Arc::clone(store);
             unblock(move || store.tend_vectors()).await?;
             return Ok(made.done);
         }
-        while !units.is_empty() {
-            let batch: Vec<_> = units.drain(..units.len().min(BATCH)).collect();
+        while !documents.is_empty() {
+            let batch: Vec<_> = documents.drain(..documents.len().min(BATCH)).collect();
             let embedder = Arc::clone(embedder);
             let (vectors, without) = unblock(move || {
                 let mut vectors = Vec::new();
@@ -143,16 +143,16 @@ fn is_usable(vector: &[f32]) -> bool {
     vector.iter().all(|x| x.is_finite()) && vector.iter().any(|x| *x != 0.0)
 }
 
-/// Appends the vectors of `units` to `made`, and to `unusable` the keys of those that have none: a text may
+/// Appends the vectors of `documents` to `made`, and to `unusable` the keys of those that have none: a text may
 /// hold nothing that the embedder knows.
 fn embed(
     embedder: &dyn Embed,
-    units: &[(UnitKey, String)],
+    documents: &[(UnitKey, String)],
     made: &mut Vec<(UnitKey, Vec<f32>)>,
     unusable: &mut HashSet<UnitKey>,
 ) -> Result<(), WorkError> {
-    let texts: Vec<_> = units.iter().map(|(_, text)| text.as_str()).collect();
-    for ((key, _), vector) in units.iter().zip(vectors(embedder, &texts)?) {
+    let texts: Vec<_> = documents.iter().map(|(_, text)| text.as_str()).collect();
+    for ((key, _), vector) in documents.iter().zip(vectors(embedder, &texts)?) {
         if is_usable(&vector) {
             made.push((*key, vector));
         } else {
@@ -184,7 +184,7 @@ impl From<PoolingError> for WorkError {
     }
 }
 
-/// Units looked up at once; looking takes a pass over all of them.
+/// Documents looked up at once; looking takes a pass over all of them.
 const PAGE: usize = 1_024;
 /// Vectors stored together, with one sync.
 const GROUP: usize = 64;

@@ -50,7 +50,10 @@ fn a_form_that_is_filled_wrongly_names_the_line() {
         read("- a\nfact: user | 101 | b | c"),
         FormError::Cells { line: 2, label: "fact: " }
     );
-    assert_eq!(read("- a\nfact: me | 1 | b | c"), FormError::Cells { line: 2, label: "fact: " });
+    assert_eq!(
+        read("- a\nfact: everybody | 1 | b | c"),
+        FormError::Cells { line: 2, label: "fact: " }
+    );
     assert_eq!(read("- a\nfact: user | 1 | b"), FormError::Cells { line: 2, label: "fact: " });
     assert_eq!(read("- a\n- b\n- c\n- d\n- e"), FormError::Unexpected { line: 5 });
     assert_eq!(read("- a\nscore: 1"), FormError::Unexpected { line: 2 });
