@@ -136,7 +136,7 @@ const MAX_THREADS: u32 = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sensors::{Cpu, Memory, Scripted};
+    use crate::sensors::{Cpu, Memory, ScriptedSensor};
     use proptest::prelude::*;
 
     const KIB: u64 = 1024;
@@ -214,9 +214,9 @@ mod tests {
     fn detection_asks_the_sensors() {
         let memory = Memory { total: 600 << 20, available: 1 };
         let profile = DeviceProfile::detect(
-            &Scripted::new([Some(memory)]),
-            &Scripted::new([Cpu { logical: 3, physical: None }]),
-            &Scripted::new([Some("Board".to_owned())]),
+            &ScriptedSensor::new([Some(memory)]),
+            &ScriptedSensor::new([Cpu { logical: 3, physical: None }]),
+            &ScriptedSensor::new([Some("Board".to_owned())]),
         );
         assert_eq!(profile, expect("Board", 3, 2_048, 64, KvType::Q8_0));
     }

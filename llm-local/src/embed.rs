@@ -11,7 +11,7 @@ use llama_cpp_2::token::LlamaToken;
 use crate::backend::Backend;
 use crate::error::LoadError;
 use crate::model::Model;
-use crate::pooled::{ContextParams, Frame, Pooled, PoolingOptions, tokens};
+use crate::pooled::{ContextParams, Frame, PoolingContext, PoolingOptions, tokens};
 
 /// A model that turns texts into vectors. Cloning makes another handle to the same one.
 ///
@@ -43,7 +43,7 @@ pub struct Embedder {
 
 #[derive(Debug)]
 struct Inner {
-    pooled: Pooled,
+    pooled: PoolingContext,
     frame: Frame,
 }
 
@@ -67,7 +67,7 @@ impl Embedder {
             least: u32::try_from(frame.len() + 1).unwrap_or(u32::MAX),
             pooling: pooling(&model)?,
         };
-        let pooled = Pooled::new(model, options)?;
+        let pooled = PoolingContext::new(model, options)?;
         Ok(Self { inner: Arc::new(Inner { pooled, frame }), fingerprint: [0; 32] })
     }
 

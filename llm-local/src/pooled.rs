@@ -28,7 +28,7 @@ const MAX_WAITING: usize = 16;
 
 /// A model that reads runs of tokens, and what pools them.
 #[derive(Debug)]
-pub(crate) struct Pooled {
+pub(crate) struct PoolingContext {
     model: Arc<Model>,
     window: usize,
     requests: Sender<Request>,
@@ -78,7 +78,7 @@ struct Request {
 
 type Answer = Result<Vec<Vec<f32>>, PoolingError>;
 
-impl Pooled {
+impl PoolingContext {
     /// Makes the context.
     pub(crate) fn new(model: Arc<Model>, options: ContextParams) -> Result<Self, LoadError> {
         if options.threads == 0 {
@@ -120,7 +120,7 @@ impl Pooled {
     }
 }
 
-impl Drop for Pooled {
+impl Drop for PoolingContext {
     fn drop(&mut self) {
         self.requests.close();
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();

@@ -12,7 +12,7 @@ use crate::backend::Backend;
 use crate::check::{CheckError, check_reranker};
 use crate::error::LoadError;
 use crate::model::Model;
-use crate::pooled::{ContextParams, Frame, Pooled, PoolingOptions, tokens};
+use crate::pooled::{ContextParams, Frame, PoolingContext, PoolingOptions, tokens};
 
 /// A cross-encoder: a model that reads a query and a text as one, and says with one number how well
 /// the text answers. Cloning makes another handle to the same one.
@@ -48,7 +48,7 @@ pub struct Reranker {
 
 #[derive(Debug)]
 struct Inner {
-    pooled: Pooled,
+    pooled: PoolingContext,
     frame: Frame,
     /// Special tokens between query and text.
     between: Vec<LlamaToken>,
@@ -81,7 +81,7 @@ impl Reranker {
             least: special.saturating_add(2 * LEAST_OF_TEXT as u32),
             pooling: LlamaPoolingType::Rank,
         };
-        let pooled = Pooled::new(model, options)?;
+        let pooled = PoolingContext::new(model, options)?;
         Ok(Self { inner: Arc::new(Inner { pooled, frame, between }) })
     }
 

@@ -26,7 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use garret::agent::{Agent, Options, Outcome, Parts};
 use garret_core::gate::Mode;
 use garret_core::model::ModelRole;
-use garret_core::receipt::{BlockName, Omitted};
+use garret_core::receipt::{BlockName, OmissionKind};
 use garret_hal::clock::ManualClock;
 use garret_hal::media::Faults;
 use garret_storage::FactFilter;
@@ -241,9 +241,10 @@ impl Simulation {
                 tokens(BlockName::Carry),
                 tokens(BlockName::Memory),
                 tokens(BlockName::Message),
-                receipt.left_out(Omitted::OldTurns),
-                receipt.left_out(Omitted::SummedUp),
-                receipt.left_out(Omitted::MessageMiddle) + receipt.left_out(Omitted::HistoryMiddle),
+                receipt.left_out(OmissionKind::OldTurns),
+                receipt.left_out(OmissionKind::SummedUp),
+                receipt.left_out(OmissionKind::MessageMiddle)
+                    + receipt.left_out(OmissionKind::HistoryMiddle),
                 receipt.reused_tokens,
                 receipt.prefilled_tokens,
             )

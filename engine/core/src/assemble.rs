@@ -1,4 +1,4 @@
-//! Slot assembly: which messages a prompt holds, within a budget, in caller-provided buffers.
+//! Prompt assembly: which messages a prompt holds, within a budget, in caller-provided buffers.
 //!
 //! A prompt is the system message (instructions, then what is tracked of the conversation), whole
 //! turns of history from some turn on, and the newest message. The run that is counted is the run
@@ -17,8 +17,8 @@
 use crate::budget::Budget;
 use crate::id::TurnSeq;
 use crate::prompt::{Content, EncodeError, Message, PromptEncoder, Role};
-use crate::receipt::{Block, BlockName, Omission, Omitted, Receipt};
-use crate::shorten::Shown;
+use crate::receipt::{Block, BlockName, Omission, OmissionKind, Receipt};
+use crate::shorten::ShownText;
 use crate::token::{Token, TokenBuf, TokenBytes};
 
 /// An earlier turn.
@@ -27,10 +27,10 @@ pub struct Turn<'a> {
     /// Number of the turn in its session.
     pub seq: TurnSeq,
     /// Message of the user.
-    pub user: &'a Shown<'a>,
+    pub user: &'a ShownText<'a>,
     /// A line with the day on which it was said, with its end; empty for none. It stands before the
     /// first turn that is shown and wherever the day is another than that of the turn before.
-    pub day: Counted<'a>,
+    pub day: CountedText<'a>,
     /// Reply of the model; `None` or blank when there never was one, which the prompt then says.
     pub reply: Option<PastReply<'a>>,
     /// Tokens the turn takes in a prompt without its day, by an earlier count. An estimate is
@@ -51,10 +51,10 @@ pub struct PastReply<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// Instructions: the beginning of the system message; empty for none.
-    pub system: Counted<'a>,
+    pub system: CountedText<'a>,
     /// Tracked part of the conversation: the rest of the system message, with whatever sets it off;
     /// empty for none. The caller sees to it that it has at most [`Budget::tracked`] tokens.
-    pub tracked: Counted<'a>,
+    pub tracked: CountedText<'a>,
     /// Earlier turns, oldest first.
     pub history: &'a [Turn<'a>],
     /// Number of turns before `history`, which the caller knows not to fit; they count as left out.
@@ -65,7 +65,7 @@ pub struct Input<'a> {
     /// Block that this turn alone needs; it stands before the newest message's own text.
     pub volatile: Volatile<'a>,
     /// The newest message.
-    pub message: &'a Shown<'a>,
+    pub message: &'a ShownText<'a>,
     /// Omissions of the caller, for the receipt: of each kind at most one, and none of those that
     /// assembly itself counts.
     pub omitted: &'a [Omission],
@@ -73,10 +73,10 @@ pub struct Input<'a> {
 
 impl<'a> Input<'a> {
     /// Creates the input of a prompt that is a message and nothing else.
-    pub const fn new(message: &'a Shown<'a>) -> Self {
+    pub const fn new(message: &'a ShownText<'a>) -> Self {
         Self {
-            system: Counted { text: "", tokens: 0 },
-            tracked: Counted { text: "", tokens: 0 },
+            system: CountedText { text: "", tokens: 0 },
+            tracked: CountedText { text: "", tokens: 0 },
             history: &[],
             older: 0,
             keep_from: None,
@@ -89,14 +89,14 @@ impl<'a> Input<'a> {
 
 /// A text with the tokens that it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted<'a> {
+pub struct CountedText<'a> {
     /// The text.
     pub text: &'a str,
     /// Tokens of the text by itself, as [`PromptEncoder::count`] gives them.
     pub tokens: u32,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CountedText<'a> {
     /// Counts `text`.
     ///
     /// # Errors
@@ -145,7 +145,7 @@ pub struct Scratch<'s, 'a> {
 
 /// An assembled prompt.
 #[derive(Debug)]
-pub struct Slot<'s> {
+pub struct Prompt<'s> {
     /// Exactly what the model is to decode.
     pub tokens: &'s [Token],
     /// Account of the prompt; the fields about decoding are 0 until the turn ran.
@@ -161,7 +161,7 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
     encoder: &mut E,
     input: &Input<'a>,
     scratch: Scratch<'s, 'a>,
-) -> Result<Slot<'s>, AssembleError<E::Error>> {
+) -> Result<Prompt<'s>, AssembleError<E::Error>> {
     let limit = usize::try_from(budget.prompt_limit()).unwrap_or(usize::MAX);
     let Scratch { messages, ends, tokens } = scratch;
     let room = messages.len().min(ends.len());
@@ -191,7 +191,7 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
     };
     let volatile = fixed.saturating_sub(plain);
     let receipt = receipt(budget, input, history, &Account { volatile, ..account });
-    Ok(Slot { tokens: first(tokens, account.total), receipt })
+    Ok(Prompt { tokens: first(tokens, account.total), receipt })
 }
 
 /// Returns the messages, in order, of a prompt that shows `history`, which is the history of
@@ -215,7 +215,7 @@ fn system_message<'a>(input: &Input<'a>) -> Option<Message<'a>> {
 ///
 /// # Errors
 /// [`EncodeError::Full`] when the buffers are too small.
-pub fn settled<'s, 'a, E: PromptEncoder>(
+pub fn conversation<'s, 'a, E: PromptEncoder>(
     encoder: &mut E,
     system: &'a str,
     history: &'a [Turn<'a>],
@@ -246,12 +246,12 @@ pub struct Fork<'s> {
     pub shared: usize,
 }
 
-/// Encodes the run of [`settled`] with `ask` after it: the same tokens up to the end of the
+/// Encodes the run of [`conversation`] with `ask` after it: the same tokens up to the end of the
 /// conversation. `scratch` has room for one more message.
 ///
 /// # Errors
 /// [`EncodeError::Full`] when the buffers are too small.
-pub fn forked<'s, 'a, E: PromptEncoder>(
+pub fn fork<'s, 'a, E: PromptEncoder>(
     encoder: &mut E,
     system: &'a str,
     history: &'a [Turn<'a>],
@@ -495,9 +495,9 @@ fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &A
     let dropped = input.history.len().saturating_sub(history.len());
     let middles = history.iter().fold(0_usize, |sum, t| sum.saturating_add(t.user.left_out()));
     let own = [
-        (Omitted::OldTurns, input.older.saturating_add(wide(dropped))),
-        (Omitted::HistoryMiddle, wide(middles)),
-        (Omitted::MessageMiddle, wide(input.message.left_out())),
+        (OmissionKind::OldTurns, input.older.saturating_add(wide(dropped))),
+        (OmissionKind::HistoryMiddle, wide(middles)),
+        (OmissionKind::MessageMiddle, wide(input.message.left_out())),
     ];
     let own = own.map(|(what, count)| Omission { what, count });
     for omission in own.iter().chain(input.omitted).filter(|omission| omission.count > 0) {

@@ -39,7 +39,7 @@ impl Receipt {
     }
 
     /// Returns how much of this kind the prompt leaves out.
-    pub fn left_out(&self, what: Omitted) -> u64 {
+    pub fn left_out(&self, what: OmissionKind) -> u64 {
         let found = self.omitted.iter().find(|omission| omission.what == what);
         found.map_or(0, |omission| omission.count)
     }
@@ -98,7 +98,7 @@ impl BlockName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Omission {
     /// Kind of what is left out.
-    pub what: Omitted,
+    pub what: OmissionKind,
     /// Number of what is left out, in the unit of its kind.
     pub count: u64,
 }
@@ -106,7 +106,7 @@ pub struct Omission {
 /// Kinds of omission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Omitted {
+pub enum OmissionKind {
     /// Whole turns, the oldest ones.
     OldTurns,
     /// Whole turns that summaries cover.
@@ -123,7 +123,7 @@ pub enum Omitted {
     Summaries,
 }
 
-impl Omitted {
+impl OmissionKind {
     /// Returns the unit of the count.
     pub const fn what(self) -> &'static str {
         match self {

@@ -9,7 +9,7 @@ use crate::prompt::{Content, EncodeError, PromptEncoder};
 
 /// A text as the model sees it: whole, or head and tail around a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown<'a> {
+pub struct ShownText<'a> {
     by: &'a str,
     head: &'a str,
     tail: &'a str,
@@ -17,7 +17,7 @@ pub struct Shown<'a> {
     left_out: usize,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownText<'a> {
     /// Shows the whole text.
     pub const fn whole(text: &'a str) -> Self {
         Self { by: "", head: text, tail: "", marker: heapless::String::new(), left_out: 0 }
@@ -76,9 +76,9 @@ pub fn shorten<'a, E: PromptEncoder>(
     encoder: &mut E,
     text: &'a str,
     limit: usize,
-) -> Result<Shown<'a>, EncodeError<E::Error>> {
+) -> Result<ShownText<'a>, EncodeError<E::Error>> {
     if encoder.count(&Content::from(text), limit)? <= limit {
-        return Ok(Shown::whole(text));
+        return Ok(ShownText::whole(text));
     }
     let room = limit.saturating_sub(MARKER_TOKENS);
     let tail_room = room / 3;
@@ -86,7 +86,7 @@ pub fn shorten<'a, E: PromptEncoder>(
     let mut head = fit(encoder, text.len(), head_room, |bytes| front(text, bytes))?;
     let mut tail = fit(encoder, text.len(), tail_room, |bytes| back(text, bytes))?;
     loop {
-        let shown = Shown::cut(text, head, tail);
+        let shown = ShownText::cut(text, head, tail);
         let tokens = encoder.count(&shown.content(), limit)?;
         if tokens <= limit || (head == 0 && tail == 0) {
             return Ok(shown);
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn a_text_that_fits_is_whole() {
         let shown = shorten(&mut ByteEncoder, "hello", 5).unwrap();
-        assert_eq!(shown, Shown::whole("hello"));
+        assert_eq!(shown, ShownText::whole("hello"));
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
                 Some((head, tail)) => {
                     let kept = text.chars().count() - shown.left_out();
                     prop_assert!(head + tail < text.len() && kept > 0);
-                    prop_assert_eq!(&Shown::cut(&text, head, tail), &shown);
+                    prop_assert_eq!(&ShownText::cut(&text, head, tail), &shown);
                     prop_assert!(head + tail >= (limit - 100) / 2);
                 }
             }

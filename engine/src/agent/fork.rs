@@ -151,11 +151,11 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
             let (length, shared) = match ask {
                 None => {
-                    let run = assemble::settled(encoder, system, &history, scratch).ok()?;
+                    let run = assemble::conversation(encoder, system, &history, scratch).ok()?;
                     (run.len(), run.len())
                 }
                 Some(ask) => {
-                    let fork = assemble::forked(encoder, system, &history, ask, scratch).ok()?;
+                    let fork = assemble::fork(encoder, system, &history, ask, scratch).ok()?;
                     (fork.tokens.len(), fork.shared)
                 }
             };

@@ -39,7 +39,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, ModelFacts, ModelRole, Sampling};
 use garret_core::prompt::{Message, PromptEncoder, Role};
 use garret_core::scan::Companion;
-use garret_core::shorten::Shown;
+use garret_core::shorten::ShownText;
 use garret_core::time::{Clock, Entropy};
 use garret_core::token::Token;
 use garret_storage::{ReadError, Store};
@@ -260,7 +260,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
 
     /// Assembles the shortest prompt there is, to find out now what would fail at every turn.
     fn rehearse(&mut self) -> Result<(), AgentError> {
-        let message = Shown::whole("Hello");
+        let message = ShownText::whole("Hello");
         let system = self.instructions.counted();
         let input = assemble::Input { system, ..assemble::Input::new(&message) };
         let mut messages = [Message::new(Role::User, ""); 2];

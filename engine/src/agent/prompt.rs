@@ -4,8 +4,8 @@ use garret_core::assemble::Input;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::ChatModel;
 use garret_core::prompt::PromptEncoder;
-use garret_core::receipt::{BlockName, Omission, Omitted};
-use garret_core::shorten::Shown;
+use garret_core::receipt::{BlockName, Omission, OmissionKind};
+use garret_core::shorten::ShownText;
 use garret_core::time::Confidence;
 
 use super::error::TurnError;
@@ -27,7 +27,7 @@ pub(super) struct AcceptedTurn<'a> {
     /// The user's words.
     pub(super) text: &'a str,
     /// The words as the prompt shows them.
-    pub(super) message: &'a Shown<'a>,
+    pub(super) message: &'a ShownText<'a>,
 }
 
 impl AcceptedTurn<'_> {
@@ -100,9 +100,9 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             let older = oldest.saturating_sub(1);
             let summed_up = older.min(prefix.from.saturating_sub(1));
             let omitted = [
-                (Omitted::SummedUp, summed_up),
-                (Omitted::Pins, prefix.pins_left_out + news_left_out),
-                (Omitted::Summaries, prefix.summaries_left_out),
+                (OmissionKind::SummedUp, summed_up),
+                (OmissionKind::Pins, prefix.pins_left_out + news_left_out),
+                (OmissionKind::Summaries, prefix.summaries_left_out),
             ];
             let omitted = omitted.map(|(what, count)| Omission { what, count });
             let input = Input {

@@ -149,7 +149,7 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
         let tokens = &mut self.tokens;
         let scratch = Scratch { messages: &mut messages, ends: &mut [0], tokens };
         let system = &self.instructions.text;
-        let run = assemble::settled(&mut self.parts.encoder, system, &[], scratch).ok()?;
+        let run = assemble::conversation(&mut self.parts.encoder, system, &[], scratch).ok()?;
         (!run.is_empty()).then_some(run.len())
     }
 

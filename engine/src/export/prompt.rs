@@ -1,7 +1,7 @@
 //! The prompt of a turn, told from what is stored.
 
 use garret_core::id::TurnSeq;
-use garret_core::shorten::Shown;
+use garret_core::shorten::ShownText;
 use garret_storage::TurnView;
 use serde::Serialize;
 
@@ -131,8 +131,8 @@ fn message(
 /// Returns a message as the prompt shows it.
 fn shown(view: &TurnView<'_>, cuts: &[Cut]) -> String {
     let shown = match cuts.iter().find(|cut| cut.turn == view.seq) {
-        Some(cut) => Shown::cut(words(view), cut.head, cut.tail),
-        None => Shown::whole(words(view)),
+        Some(cut) => ShownText::cut(words(view), cut.head, cut.tail),
+        None => ShownText::whole(words(view)),
     };
     shown.by(view.speaker.unwrap_or_default()).content().parts().collect()
 }

@@ -5,7 +5,7 @@ use garret_core::assemble::{self, AssembleError, Input, Scratch};
 use garret_core::budget::Budget;
 use garret_core::id::TurnSeq;
 use garret_core::prompt::{Message, PromptEncoder, Role};
-use garret_core::receipt::{Omission, Omitted, Receipt};
+use garret_core::receipt::{Omission, OmissionKind, Receipt};
 use garret_core::token::Token;
 
 use super::memory::{MemoryBlock, Recall};
@@ -93,7 +93,7 @@ impl<E: PromptEncoder> Workbench<'_, E> {
     ) -> Result<Draft, AssembleError<E::Error>> {
         let text = volatile.text();
         let parts = volatile.parts();
-        let found = Omission { what: Omitted::Found, count: volatile.found_and_left_out() };
+        let found = Omission { what: OmissionKind::Found, count: volatile.found_and_left_out() };
         let omitted: Vec<_> = input.omitted.iter().copied().chain([found]).collect();
         let shown = assemble::Volatile { text: &text, parts: &parts };
         let input = Input { volatile: shown, omitted: &omitted, ..*input };
@@ -111,6 +111,6 @@ impl<E: PromptEncoder> Workbench<'_, E> {
 fn note_left_out(receipt: &mut Receipt, count: u64) {
     if count > 0 {
         // One of each kind, and room for as many.
-        let _ = receipt.omitted.push(Omission { what: Omitted::Found, count });
+        let _ = receipt.omitted.push(Omission { what: OmissionKind::Found, count });
     }
 }

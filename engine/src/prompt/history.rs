@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use garret_core::assemble::{self, NO_REPLY, OVERHEARD, PastReply, Turn};
 use garret_core::id::TurnSeq;
 use garret_core::prompt::{Content, EncodeError, PromptEncoder};
-use garret_core::shorten::{Shown, shorten};
+use garret_core::shorten::{ShownText, shorten};
 use garret_core::time::Confidence;
 use garret_core::token::TokenBytes;
 use garret_storage::TurnView;
@@ -44,7 +44,7 @@ impl TurnCounts {
         for view in views.iter().rev() {
             let text = if limits.dated { day_line(view) } else { String::new() };
             if text != day.text {
-                let tokens = assemble::Counted::new(encoder, &text)?.tokens;
+                let tokens = assemble::CountedText::new(encoder, &text)?.tokens;
                 day = Day { text, tokens };
             }
             let turn = PastTurn { day: day.clone(), ..self.count(encoder, view, limits)? };
@@ -74,9 +74,11 @@ impl TurnCounts {
         let known = known.filter(|counted| counted.check == *view.check);
         let (shown, user) = match known {
             Some(CountedTurn { cut: Some((head, tail)), user, .. }) => {
-                (Shown::cut(words, head, tail).by(speaker), user)
+                (ShownText::cut(words, head, tail).by(speaker), user)
             }
-            Some(CountedTurn { cut: None, user, .. }) => (Shown::whole(words).by(speaker), user),
+            Some(CountedTurn { cut: None, user, .. }) => {
+                (ShownText::whole(words).by(speaker), user)
+            }
             None => {
                 let shown = shorten(encoder, words, limits.message)?.by(speaker);
                 let user = encoder.count(&shown.content(), limits.message)?;
@@ -120,7 +122,7 @@ pub(crate) struct Limits {
 #[derive(Debug)]
 pub(crate) struct PastTurn<'a> {
     view: &'a TurnView<'a>,
-    shown: Shown<'a>,
+    shown: ShownText<'a>,
     day: Day,
     kept: TokenBytes<'a>,
     cost: usize,
@@ -133,7 +135,7 @@ impl<'a> PastTurn<'a> {
         let said = self.view.reply.as_ref().filter(|reply| !reply.text.trim().is_empty());
         let said = said.map(|reply| PastReply { text: reply.text, tokens: self.kept });
         let reply = Some(said.unwrap_or(none));
-        let day = assemble::Counted { text: &self.day.text, tokens: self.day.tokens };
+        let day = assemble::CountedText { text: &self.day.text, tokens: self.day.tokens };
         Turn { seq: self.view.seq, user: &self.shown, day, reply, cost: self.cost }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use garret_core::assemble::Counted;
+use garret_core::assemble::CountedText;
 use garret_core::budget::Budget;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::prompt::{EncodeError, PromptEncoder};
@@ -70,8 +70,8 @@ impl SessionPrefix {
     }
 
     /// Returns the part of the system message behind the instructions.
-    pub(crate) fn counted(&self) -> Counted<'_> {
-        Counted { text: &self.text, tokens: self.tokens }
+    pub(crate) fn counted(&self) -> CountedText<'_> {
+        CountedText { text: &self.text, tokens: self.tokens }
     }
 }
 
@@ -97,7 +97,7 @@ impl Instructions {
         text: Arc<str>,
         tool_tokens: u32,
     ) -> Result<Self, EncodeError<E::Error>> {
-        let tokens = Counted::new(encoder, &text)?.tokens.saturating_add(tool_tokens);
+        let tokens = CountedText::new(encoder, &text)?.tokens.saturating_add(tool_tokens);
         let mut hash = Sha256::new();
         hash.update(fingerprint);
         for number in [budget.n_ctx, budget.tracked, budget.reply_reserve] {
@@ -110,8 +110,8 @@ impl Instructions {
         Ok(Self { text, tokens, made_for: hash.finalize().into() })
     }
 
-    pub(crate) fn counted(&self) -> Counted<'_> {
-        Counted { text: &self.text, tokens: self.tokens }
+    pub(crate) fn counted(&self) -> CountedText<'_> {
+        CountedText { text: &self.text, tokens: self.tokens }
     }
 
     /// Returns the whole system message of prompts that begin with `prefix`; empty for none.

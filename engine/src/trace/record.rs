@@ -4,7 +4,7 @@
 use garret_core::assemble::{self, Input, Turn};
 use garret_core::id::TurnSeq;
 use garret_core::prompt::{Message, PromptEncoder, Role};
-use garret_core::shorten::Shown;
+use garret_core::shorten::ShownText;
 use garret_core::token::{Token, TokenBuf};
 
 use super::{Cut, Dated, Frames, Shape, find};
@@ -37,7 +37,7 @@ impl ObservedPrompt {
         let history = input.history.get(history..).unwrap_or_default();
         let messages = assemble::messages(input, history);
         let messages = messages.map(|it| (it.role, it.content.parts().collect()));
-        let cut = |turn, shown: &Shown<'_>| {
+        let cut = |turn, shown: &ShownText<'_>| {
             shown.cut_bytes().map(|(head, tail)| Cut { turn, head, tail })
         };
         let newest = cut(turn, input.message);

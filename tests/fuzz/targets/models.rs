@@ -66,7 +66,7 @@ fn special(id: i32, text: &str) -> SpecialToken {
 
 /// The templates of known families.
 pub(super) fn chat_templates() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../llm-local/tests/templates");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../llm-local/tests/llm/templates");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();

@@ -198,7 +198,7 @@ fn the_next_turn_finds_the_new_prompt_in_the_cache() {
     assert!(done.rebased > 0);
 }
 
-/// An answer that is no summary twice over must not lose the turns it was about.
+/// sherlock-context 1.12.2, W1: an answer that was no summary twice over lost the turns it was about.
 #[test]
 fn a_companion_that_answers_badly_is_done_without() {
     let thought = "<think>The user talks of bees, and so I should".to_owned();
@@ -409,7 +409,8 @@ fn a_full_prompt_is_compacted_even_when_the_model_is_left_alone() {
     talk.assert_covered_once();
 }
 
-/// Turns that were there before the first compaction are summed up from the first one on.
+/// sherlock-context 1.12.2, W2: after a restart the first compaction began with the newest turns and
+/// counted all before as covered. Turns that were there before it are summed up from the first one on.
 #[test]
 fn an_old_conversation_is_covered_from_its_beginning() {
     let mut talk = Talk::new(brief(8_192));

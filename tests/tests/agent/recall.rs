@@ -7,7 +7,7 @@ use garret::agent::{Agent, Options, Outcome};
 use garret_core::id::SessionId;
 use garret_core::model::ChatModel;
 use garret_core::prompt::PromptEncoder;
-use garret_core::receipt::{BlockName, Omitted, Receipt};
+use garret_core::receipt::{BlockName, OmissionKind, Receipt};
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
 use garret_storage::Store;
@@ -64,7 +64,7 @@ fn block(receipt: &Receipt, name: BlockName) -> (u32, u32) {
 }
 
 fn left_out(receipt: &Receipt) -> u64 {
-    let found = receipt.omitted.iter().find(|omission| omission.what == Omitted::Found);
+    let found = receipt.omitted.iter().find(|omission| omission.what == OmissionKind::Found);
     found.map_or(0, |omission| omission.count)
 }
 

@@ -12,7 +12,7 @@ use garret_core::model::{ChatModel as _, ModelFacts, ModelRole};
 use garret_core::scan::Companion;
 use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::RamMedium;
-use garret_hal::sensors::{Memory, Scripted};
+use garret_hal::sensors::{Memory, ScriptedSensor};
 use garret_storage::search::Speaker;
 use garret_storage::{FactFilter, ImportedTurn, Store, SummaryMethod};
 use garret_tests::bytes::ByteEncoder;
@@ -279,7 +279,7 @@ fn memory_is_counted_for_embedder_and_reranker_too() {
     assert!(ranks > size(reranker) / 2 && embeds > size(embedder), "{ranks} {embeds}");
     let both = plan(&[("embedder", embedder), ("reranker", reranker)]);
     assert_eq!(both.readers_need, ranks + embeds);
-    let machine = |available| Scripted::new([Some(Memory { total: 1 << 40, available })]);
+    let machine = |available| ScriptedSensor::new([Some(Memory { total: 1 << 40, available })]);
     let need = both.need.total() + ranks + embeds;
     assert!(both.fits(&machine(need)).is_ok());
     let error = both.fits(&machine(need - 1)).unwrap_err().to_string();

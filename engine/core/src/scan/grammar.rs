@@ -5,16 +5,16 @@
 
 use core::ops::Range;
 
-use super::{Companions, TagKind, Why};
+use super::{Companions, TagDefect, TagKind};
 
 /// Verdict on the bytes from a `<` on.
-pub(super) enum Found<'a> {
+pub(super) enum Verdict<'a> {
     /// Undecided until more bytes come.
     Partial,
     /// Text, so many bytes of it.
     Text(usize),
     /// A tag that asks for nothing, of so many bytes.
-    Stripped(usize, Why),
+    Stripped(usize, TagDefect),
     /// A tag of so many bytes.
     Tag(usize, TagKind<'a>),
 }
@@ -31,15 +31,15 @@ pub(super) enum Limit {
 }
 
 /// Decides about `held`, which begins with `<`.
-pub(super) fn find(held: &[u8], limit: Limit) -> Found<'_> {
+pub(super) fn find(held: &[u8], limit: Limit) -> Verdict<'_> {
     match opener(held) {
-        Opener::No => Found::Text(1),
+        Opener::No => Verdict::Text(1),
         Opener::Yes { name, len } => find_body(held, name, len, limit),
-        Opener::Partial { .. } if limit == Limit::None => Found::Partial,
+        Opener::Partial { .. } if limit == Limit::None => Verdict::Partial,
         Opener::Partial { certain: true } if limit == Limit::End => {
-            Found::Stripped(held.len(), Why::Unclosed)
+            Verdict::Stripped(held.len(), TagDefect::Unclosed)
         }
-        Opener::Partial { .. } => Found::Text(1),
+        Opener::Partial { .. } => Verdict::Text(1),
     }
 }
 
@@ -54,10 +54,10 @@ pub(super) fn split_opener(raw: &[u8]) -> Option<(&'static str, &[u8])> {
 }
 
 /// Decides about a tag whose opener has `from` bytes.
-fn find_body(held: &[u8], name: Name, from: usize, limit: Limit) -> Found<'_> {
+fn find_body(held: &[u8], name: Name, from: usize, limit: Limit) -> Verdict<'_> {
     let quote = quote_at(held, name, from);
     let mut stop = match closer(held, from..held.len(), quote, limit) {
-        Closer::Partial => return Found::Partial,
+        Closer::Partial => return Verdict::Partial,
         Closer::At { inner, end } => return whole(held, name, from..inner, end),
         Closer::Stop(stop) => stop,
     };
@@ -71,28 +71,28 @@ fn find_body(held: &[u8], name: Name, from: usize, limit: Limit) -> Found<'_> {
         }
     }
     if limit == Limit::Cap && stop == held.len() {
-        return Found::Text(from);
+        return Verdict::Text(from);
     }
-    Found::Stripped(stop, Why::Unclosed)
+    Verdict::Stripped(stop, TagDefect::Unclosed)
 }
 
 /// Returns the tag of `end` bytes whose verb and payload, or list, are in `inner`.
-fn whole(held: &[u8], name: Name, inner: Range<usize>, end: usize) -> Found<'_> {
+fn whole(held: &[u8], name: Name, inner: Range<usize>, end: usize) -> Verdict<'_> {
     let body = held.get(inner).unwrap_or_default();
     let Ok(body) = core::str::from_utf8(body) else {
-        return Found::Stripped(end, Why::NotUtf8);
+        return Verdict::Stripped(end, TagDefect::NotUtf8);
     };
     match name {
-        Name::Companions => Found::Tag(end, TagKind::Companions(Companions::parse(body))),
+        Name::Companions => Verdict::Tag(end, TagKind::Companions(Companions::parse(body))),
         Name::Tool => {
             let body = body.trim_ascii();
             let verb_len = body.bytes().take_while(|&byte| is_word(byte)).count();
             match body.split_at_checked(verb_len) {
                 Some((verb, payload)) if !verb.is_empty() => {
                     let payload = unquote(payload.trim_ascii());
-                    Found::Tag(end, TagKind::Tool { verb, payload })
+                    Verdict::Tag(end, TagKind::Tool { verb, payload })
                 }
-                _ => Found::Stripped(end, Why::NoVerb),
+                _ => Verdict::Stripped(end, TagDefect::NoVerb),
             }
         }
     }

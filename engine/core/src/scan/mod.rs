@@ -71,7 +71,7 @@ mod quoted;
 
 pub use quoted::is_quoted;
 
-use grammar::{Found, Limit};
+use grammar::{Limit, Verdict};
 use markdown::Markdown;
 
 /// Splits a model's output into text and tags. See the [module](self).
@@ -152,26 +152,26 @@ impl TagScanner {
     fn settle_opener(&mut self, limit: Limit, sink: &mut impl FnMut(Scan<'_>)) -> usize {
         let call = if self.calls { call::find(&self.held, limit) } else { None };
         let mut found = call.unwrap_or_else(|| grammar::find(&self.held, limit));
-        if self.shown.in_span() && !matches!(found, Found::Text(_)) {
+        if self.shown.in_span() && !matches!(found, Verdict::Text(_)) {
             match self.shown.closes(&self.held, limit != Limit::None) {
-                Some(true) => found = Found::Text(1),
+                Some(true) => found = Verdict::Text(1),
                 Some(false) => self.shown.drop_span(),
-                None => found = Found::Partial,
+                None => found = Verdict::Partial,
             }
         }
         let (len, scan) = match found {
-            Found::Partial => return 0,
-            Found::Text(len) => {
+            Verdict::Partial => return 0,
+            Verdict::Text(len) => {
                 let text = self.held.get(..len).unwrap_or_default();
                 text.iter().for_each(|&byte| self.shown.read(byte));
                 sink(Scan::Text(text));
                 return len;
             }
-            Found::Stripped(len, why) => {
+            Verdict::Stripped(len, why) => {
                 let raw = self.held.get(..len).unwrap_or_default();
-                (len, Scan::Stripped(Stripped { raw, why }))
+                (len, Scan::Stripped(StrippedTag { raw, why }))
             }
-            Found::Tag(len, kind) => {
+            Verdict::Tag(len, kind) => {
                 let raw = self.held.get(..len).unwrap_or_default();
                 (len, Scan::Tag(Tag { kind, raw }))
             }
@@ -196,7 +196,7 @@ pub enum Scan<'a> {
     /// A tag to act upon, unless it [is quoted](is_quoted) from the user.
     Tag(Tag<'a>),
     /// A broken tag: not to be shown, nothing to act upon.
-    Stripped(Stripped<'a>),
+    Stripped(StrippedTag<'a>),
 }
 
 /// A tag in a model's output.
@@ -230,17 +230,17 @@ pub enum TagKind<'a> {
 
 /// A tag that was taken out of the text because it couldn't be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stripped<'a> {
+pub struct StrippedTag<'a> {
     /// The bytes the model wrote.
     pub raw: &'a [u8],
     /// Defect of the tag.
-    pub why: Why,
+    pub why: TagDefect,
 }
 
 /// Defect of a stripped tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Why {
+pub enum TagDefect {
     /// A tag that isn't closed before the output ended, or a blank line or another tag began.
     Unclosed,
     /// A tool's tag without a verb.
