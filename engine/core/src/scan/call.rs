@@ -6,7 +6,7 @@
 use core::ops::Range;
 
 use super::grammar::{Limit, Verdict};
-use super::{TagDefect, TagKind};
+use super::tag::{TagDefect, TagKind};
 
 /// Opener of a call.
 pub(super) const OPENER: &[u8] = b"<tool_call>";

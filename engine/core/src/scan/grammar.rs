@@ -5,7 +5,7 @@
 
 use core::ops::Range;
 
-use super::{Companions, TagDefect, TagKind};
+use super::tag::{Companions, TagDefect, TagKind};
 
 /// Verdict on the bytes from a `<` on.
 pub(super) enum Verdict<'a> {
