@@ -1,4 +1,4 @@
-//! What companions answer by rule: answers in the forms that are asked for, at no cost.
+//! Answers of companions by rule: in the forms that are asked for, at no cost.
 
 use garret_core::model::{ModelRole, Request};
 use garret_core::token::Token;
@@ -31,7 +31,7 @@ pub(crate) fn of_companion(vocab: &Model, request: &Request<'_>) -> String {
     }
 }
 
-/// Whether a grammar is the inferrer's; else one of a value that is copied.
+/// Returns true for the inferrer's grammar; others are for a value that is copied.
 pub(crate) fn asks_for_guesses(grammar: &str) -> bool {
     grammar.contains("guess: ")
 }
@@ -59,7 +59,7 @@ fn first_word(grammar: &str) -> &str {
 
 /// Lines of a summary.
 const LINES: u64 = 5;
-/// What the inferrer answers.
+/// The inferrer's answer.
 const READING: &str = "\
 plain: 60
 guess: 30 | What do you think | to hear that all is well
@@ -71,9 +71,9 @@ next: When do I look again? | In a week.
 
 #[cfg(test)]
 mod tests {
+    use garret::anticipate::reading::{Inference, Reading};
     use garret::companion::form::{Form as _, Size};
-    use garret::infer::extract::copy_grammar;
-    use garret::infer::reading::{Inference, Reading};
+    use garret::remember::extract::copy_grammar;
 
     use super::*;
 

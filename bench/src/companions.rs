@@ -1,20 +1,23 @@
 //! `companions`: what small models write when they are asked as companions.
 //!
-//! Every call is made on one of the dialogues of `tests/data/gate_dialogues.txt`, with the prompts and
-//! grammars that the agent uses. Calls of the inferrer and calls that copy a value alternate; the
-//! compactor's forms are the other kind of call there is, and their grammars are made the same way.
+//! Every call is made on one of the dialogues of `tests/data/gate_dialogues.txt`, with the prompts
+//! and grammars that the agent uses. Calls of the inferrer and calls that copy a value alternate;
+//! the compactor's forms are the other kind of call there is, and their grammars are made the same
+//! way.
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
+use garret::anticipate::reading::{Inference, Reading, instruction, most_tokens};
 use garret::companion::form::{Form as _, Size};
 use garret::companion::{Answer, ask};
-use garret::infer::extract::{COPY_TOKENS, Told, copied, copy_grammar, copy_instruction};
-use garret::infer::reading::{Inference, Reading, instruction, most_tokens};
 use garret::open::Plan;
-use garret::perceive::{Statement, perceive};
+use garret::remember::cues::{self, Statement};
+use garret::remember::extract::{
+    COPY_TOKENS, HeardStatement, copied, copy_grammar, copy_instruction,
+};
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::{Message, PromptEncoder, Role};
 use garret_core::time::{Confidence, WallTime};
@@ -25,7 +28,7 @@ use garret_llm::{LlamaChat, Model};
 use crate::conditions;
 use crate::statistics::median;
 
-/// What to measure.
+/// Options of `companions`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Chat model [default: the starter model]
@@ -57,7 +60,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let dialogues = dialogues()?;
     let told = statements(&dialogues);
     let size = if options.extended { Size::Extended } else { Size::Core };
-    let (mut readings, mut copies) = (Readings::default(), Copies::default());
+    let mut readings = Readings::default();
+    let mut copies = Copies::default();
     let began = Instant::now();
     let late = || options.minutes.is_some_and(|most| began.elapsed().as_secs() >= 60 * most);
     for call in 0..options.calls {
@@ -75,14 +79,15 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     }
     readings.print();
     copies.print();
-    let (parsed, calls) = (readings.parsed + copies.parsed, readings.calls + copies.calls);
+    let parsed = readings.parsed + copies.parsed;
+    let calls = readings.calls + copies.calls;
     println!("all calls: {parsed} of {calls} parse");
     Ok(())
 }
 
 /// A dialogue: the user's messages and the replies between them.
 struct Dialogue {
-    /// Whether it was judged that thinking about it is worth the time.
+    /// True where it was judged that thinking about the dialogue is worth the time.
     infer: bool,
     user: Vec<String>,
     replies: Vec<String>,
@@ -95,7 +100,7 @@ struct Bench {
     show: bool,
 }
 
-/// What came of the inferrer's calls.
+/// The results of the inferrer's calls.
 #[derive(Default)]
 struct Readings {
     calls: usize,
@@ -103,20 +108,21 @@ struct Readings {
     cut: usize,
     guesses: usize,
     grounded: usize,
-    /// Of dialogues worth thinking about, and of others: those for which a guess won.
+    /// Dialogues worth thinking about, and others.
     worth: [usize; 2],
     won: [usize; 2],
     tokens: Vec<f64>,
     ms: Vec<f64>,
 }
 
-/// What came of calls that copy a value.
+/// The results of calls that copy a value.
 #[derive(Default)]
 struct Copies {
     calls: usize,
     parsed: usize,
     grounded: usize,
-    /// Those whose value's end is plain to the rule, and of them those that are copied alike.
+    /// Calls whose value's end is plain to the rule; `alike` counts those of them that copy it
+    /// alike.
     plain: usize,
     alike: usize,
     ms: Vec<f64>,
@@ -158,8 +164,14 @@ impl Bench {
     ) -> Result<(), Box<dyn Error>> {
         let session = "bench".parse()?;
         let accepted = WallTime { unix_ms: 0, confidence: Confidence::Wrong };
-        let told =
-            Told { session: &session, turn: 1, message: text, accepted, statement, hedged: false };
+        let told = HeardStatement {
+            session: &session,
+            turn: 1,
+            message: text,
+            accepted,
+            statement,
+            hedged: false,
+        };
         let words = text.get(statement.object_at.clone()).unwrap_or_default();
         let (answer, ms) =
             self.ask(dialogue, &copy_instruction(&told), &copy_grammar(words), COPY_TOKENS)?;
@@ -250,7 +262,7 @@ fn statements(dialogues: &[Dialogue]) -> Vec<(usize, String, Statement)> {
         .enumerate()
         .flat_map(|(at, dialogue)| dialogue.user.iter().map(move |text| (at, text)));
     all.flat_map(|(at, text)| {
-        perceive(text).statements.into_iter().map(move |told| (at, text.clone(), told))
+        cues::read(text).statements.into_iter().map(move |told| (at, text.clone(), told))
     })
     .collect()
 }

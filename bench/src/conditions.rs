@@ -13,8 +13,8 @@ use garret_hal::entropy::SystemEntropy;
 
 use crate::machine;
 
-/// Returns the configuration that the environment and this device give, with `flags`, a chat model if
-/// one is named, and the data folder `data`.
+/// Returns the configuration that the environment and this device give, with `flags`, a chat model
+/// if one is named, and the data folder `data`.
 pub(crate) fn configuration(
     data: &Path,
     model: Option<&Path>,
@@ -27,8 +27,8 @@ pub(crate) fn configuration(
     Ok(Config::resolve(Sources { flags, file: None, ..Sources::of_process()? })?)
 }
 
-/// Returns the settings of an agent as `config` has them, with the same replies to the same prompts, and
-/// with tools only where they are asked for.
+/// Returns the settings of an agent as `config` has them, with the same replies to the same
+/// prompts, and with tools only where they are asked for.
 pub(crate) fn options(config: &Config, model: &impl ChatModel) -> Options {
     Options {
         sampling: config.sampling(1),

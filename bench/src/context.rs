@@ -1,8 +1,9 @@
 //! `context`: whether the turns that answer a question are in the prompt that asks it.
 //!
-//! Data is in the format of `locomo`. Conversations are imported with the names of who spoke, each as
-//! one session, and the question is asked at its end. The prompt is what the agent gives to the model,
-//! decoded; no model runs, only its tokenizer. With `--joined` all conversations are one session.
+//! Data is in the format of `locomo`. Conversations are imported with the names of who spoke, each
+//! as one session, and the question is asked at its end. The prompt is what the agent gives to the
+//! model, decoded; no model runs, only its tokenizer. With `--joined` all conversations are one
+//! session.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -34,7 +35,7 @@ use crate::locomo::data::{self, Question, Turn};
 use crate::statistics::{median, percentile};
 use crate::{conditions, lines};
 
-/// What to measure.
+/// Options of `context`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Folder with `locomo_turns.jsonl` and `locomo_questions.jsonl`
@@ -64,7 +65,7 @@ pub(crate) struct Options {
 }
 
 #[derive(Serialize)]
-struct Asked<'a> {
+struct AskedQuestion<'a> {
     id: &'a str,
     prompt: String,
     tokens: u32,
@@ -94,7 +95,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         bench.histories.len()
     );
     for memory in &options.memory_tokens {
-        let (mut rows, mut asked) = (Vec::new(), Vec::new());
+        let mut rows = Vec::new();
+        let mut asked = Vec::new();
         for question in questions.iter().step_by(options.every.max(1)) {
             let (row, one) = bench.ask(&config, question, *memory)?;
             rows.push(row);
@@ -123,7 +125,8 @@ fn report(memory: u32, rows: &[Row]) {
     let answerable = mean(&mut rows.iter().filter(|row| row.category != 5));
     let all = mean(&mut rows.iter());
     let of = |pick: &dyn Fn(&Row) -> f64| rows.iter().map(pick).collect::<Vec<_>>();
-    let (used, ms) = (of(&|row| f64::from(row.memory_tokens)), of(&|row| row.ms));
+    let used = of(&|row| f64::from(row.memory_tokens));
+    let ms = of(&|row| row.ms);
     let prompt = of(&|row| f64::from(row.prompt_tokens));
     println!(
         "memory {memory:5}  EIC {answerable:.4} (categories 1-4)  {all:.4} (all)  \
@@ -207,7 +210,7 @@ impl<'t> Bench<'t> {
         config: &Config,
         question: &'q Question,
         memory: u32,
-    ) -> Result<(Row, Asked<'q>), Box<dyn Error>> {
+    ) -> Result<(Row, AskedQuestion<'q>), Box<dyn Error>> {
         let history = self.histories.iter().find(|one| one.conv == question.conv);
         let history = history.or(self.histories.first()).ok_or("there is no history")?;
         let media: Vec<_> =
@@ -217,7 +220,7 @@ impl<'t> Bench<'t> {
             embed::attach(&store, &**embedder, garret_hal::kernels::detect())?;
         }
         let template = ChatTemplate::compile(&self.template, &self.model.specials())?;
-        let silent = Silent::new(config.window.value.unwrap_or(8_192));
+        let silent = SilentModel::new(config.window.value.unwrap_or(8_192));
         let clock = ManualClock::at_unix_ms(history.end_ms + 60_000);
         let parts = Parts {
             model: silent.clone(),
@@ -255,7 +258,7 @@ impl<'t> Bench<'t> {
             memory_tokens: memory_tokens.map_or(0, |block| block.tokens),
             ms,
         };
-        Ok((row, Asked { id: &question.id, prompt, tokens, ms }))
+        Ok((row, AskedQuestion { id: &question.id, prompt, tokens, ms }))
     }
 
     /// The share of a question's evidence whose text stands in `prompt`.
@@ -288,12 +291,12 @@ fn store_on(media: &[RamMedium]) -> Result<Store, Box<dyn Error>> {
 
 /// A model that says nothing and keeps the last prompt.
 #[derive(Clone)]
-struct Silent {
+struct SilentModel {
     n_ctx: u32,
     last: Arc<Mutex<Vec<Token>>>,
 }
 
-impl Silent {
+impl SilentModel {
     fn new(n_ctx: u32) -> Self {
         Self { n_ctx, last: Arc::default() }
     }
@@ -303,26 +306,26 @@ impl Silent {
     }
 }
 
-impl ChatModel for Silent {
-    type Reply = Silence;
+impl ChatModel for SilentModel {
+    type Reply = EmptyReply;
     type Error = std::convert::Infallible;
 
     fn facts(&self) -> ModelFacts {
         ModelFacts { n_ctx: self.n_ctx, fingerprint: [0; 32], parameters: None }
     }
 
-    fn start(&self, request: Request<'_>) -> Result<Silence, Self::Error> {
+    fn start(&self, request: Request<'_>) -> Result<EmptyReply, Self::Error> {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = request.prompt.to_vec();
-        Ok(Silence { events: 0 })
+        Ok(EmptyReply { events: 0 })
     }
 }
 
 /// A reply that ends at once.
-struct Silence {
+struct EmptyReply {
     events: u8,
 }
 
-impl Reply for Silence {
+impl Reply for EmptyReply {
     type Bytes = Vec<u8>;
     type Error = std::convert::Infallible;
 

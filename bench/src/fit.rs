@@ -9,7 +9,7 @@ use garret_storage::search::{FEATURES, Features, blend};
 /// One question: what could answer it, and which of that does.
 pub(crate) struct Example {
     pub(crate) candidates: Vec<Features>,
-    /// For each candidate.
+    /// An entry for each candidate: true where it answers.
     pub(crate) is_answer: Vec<bool>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn fit<'a>(examples: impl Iterator<Item = &'a Example> + Clone) -> Fe
 
 /// Something that happened or didn't.
 pub(crate) struct Case<const N: usize> {
-    /// What that depends on.
+    /// The numbers that its likelihood depends on.
     pub(crate) known: [f64; N],
     pub(crate) happened: bool,
 }
@@ -47,7 +47,8 @@ pub(crate) struct Case<const N: usize> {
 pub(crate) fn logistic<const N: usize>(cases: &[Case<N>]) -> [f64; N] {
     let mut weights = [0.0; N];
     for _ in 0..STEPS {
-        let (mut slope, mut bend) = (weights.map(|weight| RIDGE * weight), [[0.0; N]; N]);
+        let mut slope = weights.map(|weight| RIDGE * weight);
+        let mut bend = [[0.0; N]; N];
         (0..N).for_each(|i| bend[i][i] = RIDGE);
         for Case { known, happened } in cases {
             let sum: f64 = known.iter().zip(weights).map(|(x, weight)| x * weight).sum();
@@ -112,7 +113,8 @@ impl Shape {
         for (i, mean_i) in mean.iter().enumerate() {
             self.slope[i] += (mean_i - f64::from(answer[i])) / answers;
             for (j, mean_j) in mean.iter().enumerate() {
-                let (low, high) = (i.min(j), i.max(j));
+                let low = i.min(j);
+                let high = i.max(j);
                 let product = share * f64::from(answer[i]) * f64::from(answer[j]);
                 let square = (others.second[low][high] + product) / total;
                 self.bend[i][j] += (square - mean_i * mean_j) / answers;
@@ -126,7 +128,8 @@ impl Shape {
 /// exchanged.
 fn solve<const N: usize>(mut slope: [f64; N], mut bend: [[f64; N]; N]) -> [f64; N] {
     for pivot in 0..N {
-        let (row, value) = (bend[pivot], slope[pivot]);
+        let row = bend[pivot];
+        let value = slope[pivot];
         for other in (0..N).filter(|other| *other != pivot) {
             let factor = bend[other][pivot] / row[pivot];
             bend[other].iter_mut().zip(row).for_each(|(a, b)| *a -= factor * b);

@@ -49,21 +49,22 @@ fn spent(clock: ClockId) -> Duration {
 
 /// The time that something took, in microseconds.
 #[derive(Clone, Copy)]
-pub(crate) struct Spent {
+pub(crate) struct TimeSpent {
     pub(crate) wall_us: f64,
     pub(crate) cpu_us: f64,
 }
 
 /// Does `act` and measures how long it takes.
-pub(crate) fn timed<T>(act: impl FnOnce() -> T) -> (T, Spent) {
-    let (began, before) = (Instant::now(), thread_time());
+pub(crate) fn timed<T>(act: impl FnOnce() -> T) -> (T, TimeSpent) {
+    let began = Instant::now();
+    let before = thread_time();
     let result = act();
     let cpu_us = (thread_time() - before).as_secs_f64() * 1e6;
-    (result, Spent { wall_us: began.elapsed().as_secs_f64() * 1e6, cpu_us })
+    (result, TimeSpent { wall_us: began.elapsed().as_secs_f64() * 1e6, cpu_us })
 }
 
-/// Measures the bytes a second at which this thread reads `bytes` from memory, by processor time: one after the
-/// other, or in four parts side by side, whichever is faster.
+/// Measures the bytes a second at which this thread reads `bytes` from memory, by processor time:
+/// one after the other, or in four parts side by side, whichever is faster.
 pub(crate) fn read_rate(bytes: &[i8]) -> f64 {
     let rate = |sum: fn(&[i8]) -> u64| {
         let (total, took) = timed(|| sum(black_box(bytes)));
@@ -73,8 +74,8 @@ pub(crate) fn read_rate(bytes: &[i8]) -> f64 {
     rate(sum::<1>).max(rate(sum::<4>))
 }
 
-/// Adds all words of `bytes`, many sums at a time, so that only memory limits it. A rest that doesn't
-/// fill all parts is left out.
+/// Adds all words of `bytes`, many sums at a time, so that only memory limits it. A rest that
+/// doesn't fill all parts is left out.
 fn sum<const PARTS: usize>(bytes: &[i8]) -> u64 {
     let mut sums = [0_u64; 32];
     let (chunks, _) = bytes.as_chunks::<256>();

@@ -3,25 +3,23 @@
 //! `cargo run --release -p garret-bench -- turns` prints the tokens prefilled and the time to the
 //! first token of every turn of a scripted conversation, beside re-sending everything each turn.
 //! `cargo run --release -p garret-bench -- soak` holds a conversation of a thousand turns with a
-//! scripted model and counts what is lost, how long prompts get and what a turn costs without a model.
-//! `cargo run --release -p garret-bench -- prefill` counts the tokens that a conversation and its
-//! companions have prefilled, beside the same work as separate requests.
-//! `cargo run --release -p garret-bench -- resume` prints how soon a long conversation goes on after a
-//! restart, and `preempt` how long a message waits for a companion that is at work.
-//! `cargo run --release -p garret-bench -- companions` asks a small model as companions are asked and
-//! counts the answers that parse and the quotes that are the user's.
-//! `cargo run --release -p garret-bench -- locomo --data DIR` prints how often search finds the
-//! turns that answer a question, and fits the weights of its ranking.
-//! `cargo run --release -p garret-bench -- context --data DIR` prints how often the prompt that asks a
-//! question shows the turns that answer it.
-//! `cargo run --release -p garret-bench -- rotation --embedder GGUF --texts FILE` learns the basis of
-//! an embedder's coarse vectors.
-//! `cargo run --release -p garret-bench -- search --peers` prints how fast memory is found and kept,
-//! beside what people use today.
-//! Results and how they were obtained are in `bench/README.md`.
+//! scripted model and counts what is lost, how long prompts get and what a turn costs without a
+//! model. `cargo run --release -p garret-bench -- prefill` counts the tokens that a conversation
+//! and its companions have prefilled, beside the same work as separate requests. `cargo run
+//! --release -p garret-bench -- resume` prints how soon a long conversation goes on after a
+//! restart, and `preempt` how long a message waits for a companion that is at work. `cargo run
+//! --release -p garret-bench -- companions` asks a small model as companions are asked and counts
+//! the answers that parse and the quotes that are the user's. `cargo run --release -p garret-bench
+//! -- locomo --data DIR` prints how often search finds the turns that answer a question, and fits
+//! the weights of its ranking. `cargo run --release -p garret-bench -- context --data DIR` prints
+//! how often the prompt that asks a question shows the turns that answer it. `cargo run --release
+//! -p garret-bench -- rotation --embedder GGUF --texts FILE` learns the basis of an embedder's
+//! coarse vectors. `cargo run --release -p garret-bench -- search --peers` prints how fast memory
+//! is found and kept, beside what people use today. Results and how they were obtained are in
+//! `bench/README.md`.
 //!
-//! The exit status is 0 when everything was measured and every target met, 3 when a target was missed,
-//! 1 when something couldn't be measured, 2 for arguments that make no sense.
+//! The exit status is 0 when everything was measured and every target met, 3 when a target was
+//! missed, 1 when something couldn't be measured, 2 for arguments that make no sense.
 
 mod answers;
 mod companions;
@@ -69,9 +67,9 @@ enum Measurement {
     Prefill(prefill::Options),
     /// A long conversation after a restart: the time to its first token with and without a snapshot
     Resume(resume::Options),
-    /// How long a message of the user waits for a companion that is at work
+    /// The wait of a user's message for a companion that is at work
     Preempt(preempt::Options),
-    /// What small models write as companions: whether it parses, and whom it quotes
+    /// Small models as companions: whether what they write parses, and whom it quotes
     Companions(companions::Options),
     /// Questions about long conversations: how often search finds the turns that answer them
     Locomo(locomo::Options),
@@ -106,7 +104,7 @@ fn main() -> ExitCode {
     };
     match measured {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if error.is::<report::Missed>() => ExitCode::from(MISSED),
+        Err(error) if error.is::<report::MissedTargets>() => ExitCode::from(MISSED),
         Err(error) => {
             eprintln!("garret-bench: {error}");
             ExitCode::FAILURE

@@ -1,4 +1,4 @@
-//! What people use today, run by Python in an environment that is made for it.
+//! Peers: programs that people use today, run by Python in an environment that is made for them.
 
 use std::cell::RefCell;
 use std::error::Error;
@@ -54,10 +54,10 @@ const SCRIPTS: [Script; 10] = [
 ];
 const REQUIREMENTS: &str = include_str!("../peers/requirements.txt");
 
-/// What a process measured: one of the peers', or Garret's own.
+/// The figures that a process measured: one of the peers', or Garret's own.
 #[derive(Debug, Default, Deserialize, serde::Serialize)]
 #[serde(default)]
-pub(crate) struct Measured {
+pub(crate) struct Figures {
     pub(crate) peer: String,
     pub(crate) version: String,
     /// Added a second of processor time.
@@ -70,15 +70,15 @@ pub(crate) struct Measured {
     pub(crate) first_us: Option<f64>,
     /// The same on the processor.
     pub(crate) first_cpu_us: Option<f64>,
-    /// What each query found, the best first.
+    /// Ids that each query found, the best first.
     pub(crate) ids: Vec<Vec<i64>>,
     pub(crate) file_bytes: Option<f64>,
     pub(crate) resident_bytes: Option<f64>,
-    /// Of the resident bytes those that are mapped from files.
+    /// Resident bytes that are mapped from files.
     pub(crate) mapped_bytes: Option<f64>,
 }
 
-impl Measured {
+impl Figures {
     /// Name and version.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.peer, self.version)
@@ -128,7 +128,7 @@ impl Peers {
     }
 
     /// Runs a peer; `None` when there is no environment, or when the peer fails, which is said.
-    pub(crate) fn run(&self, script: Script, arguments: &[&str]) -> Option<Measured> {
+    pub(crate) fn run(&self, script: Script, arguments: &[&str]) -> Option<Figures> {
         let folder = self.folder.as_ref()?;
         if self.failed.borrow().contains(&script.name) {
             return None;
@@ -147,7 +147,7 @@ impl Peers {
 }
 
 /// Runs a command that prints what it measured as a line of JSON.
-pub(crate) fn measured(mut command: Command) -> Result<Measured, Box<dyn Error>> {
+pub(crate) fn measured(mut command: Command) -> Result<Figures, Box<dyn Error>> {
     let output = command.stdin(Stdio::null()).output()?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -158,7 +158,7 @@ pub(crate) fn measured(mut command: Command) -> Result<Measured, Box<dyn Error>>
 }
 
 /// The last line of what a process printed: libraries may have said something before it.
-fn parse(printed: &str) -> Result<Measured, Box<dyn Error>> {
+fn parse(printed: &str) -> Result<Figures, Box<dyn Error>> {
     let line = printed.lines().rev().find(|line| !line.trim().is_empty());
     let line = line.ok_or("it printed nothing")?;
     Ok(serde_json::from_str(line).map_err(|error| format!("{error} in {line:.80}"))?)

@@ -1,9 +1,9 @@
 //! `preempt`: how long a message of the user waits for a companion that is at work.
 //!
-//! A companion reads a long prompt, or writes, when a request of the main role comes whose prompt is
-//! in the cache but for a few tokens. What that takes longer than with nothing else to do is what the
-//! user waits for the companion; beside it stands the time of one decode of a whole batch, measured
-//! in turn with it.
+//! A companion reads a long prompt, or writes, when a request of the main role comes whose prompt
+//! is in the cache but for a few tokens. What that takes longer than with nothing else to do is
+//! what the user waits for the companion; beside it stands the time of one decode of a whole batch,
+//! measured in turn with it.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ use crate::statistics::{median, percentile};
 use crate::synthetic::Random;
 use crate::{conditions, talk};
 
-/// What to measure.
+/// Options of `preempt`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Chat model [default: the starter model]
@@ -44,7 +44,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let config = conditions::configuration(folder.path(), options.model.as_deref(), flags)?;
     let bench = Bench::new(&config, options.tokens)?;
     let mut report = Report::default();
-    for (what, at) in [("reads", At::Reading), ("writes", At::Writing)] {
+    for (what, at) in [("reads", CompanionWork::Reading), ("writes", CompanionWork::Writing)] {
         let rounds = (0..options.messages.max(1)).map(|n| bench.round(at, n as u64));
         let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
         let rounds: Vec<_> = rounds.into_iter().flatten().collect();
@@ -53,18 +53,18 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     Ok(report.finish()?)
 }
 
-/// What the companion does when the message comes.
+/// The work of the companion as the message comes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+enum CompanionWork {
     Reading,
     Writing,
 }
 
 /// One message, in milliseconds.
 struct Round {
-    /// To the first token with a companion at work.
+    /// Time to the first token with a companion at work.
     disturbed: f64,
-    /// To the first token with nothing else to do.
+    /// Time to the first token with nothing else to do.
     alone: f64,
     /// One decode of a whole batch.
     batch: f64,
@@ -73,7 +73,7 @@ struct Round {
 struct Bench {
     chat: LlamaChat,
     conversation: Vec<Token>,
-    /// What only companions are asked.
+    /// The question that only companions are asked.
     question: Vec<Token>,
     batch: usize,
 }
@@ -92,21 +92,21 @@ impl Bench {
     }
 
     /// `None` when the companion had finished before the message came.
-    fn round(&self, at: At, number: u64) -> Result<Option<Round>, Box<dyn Error>> {
+    fn round(&self, at: CompanionWork, number: u64) -> Result<Option<Round>, Box<dyn Error>> {
         let batch = self.answer(BATCHES + number, self.batch)?;
         let alone = self.answer(ALONE + number, SHORT)?;
         let asked = match at {
-            At::Reading => self.question.len(),
-            At::Writing => SHORT,
+            CompanionWork::Reading => self.question.len(),
+            CompanionWork::Writing => SHORT,
         };
         let prompt = [&self.conversation[..], &self.question[..asked]].concat();
         let mut companion = self.start(ModelRole::Compactor, &prompt, ANSWER)?;
-        if at == At::Writing {
+        if at == CompanionWork::Writing {
             next(&mut companion)?;
             next(&mut companion)?;
         }
         // At a moment of a batch that no other message has.
-        let most = if at == At::Reading { QUESTION_BATCHES as f64 - 1.0 } else { 0.5 };
+        let most = if at == CompanionWork::Reading { QUESTION_BATCHES as f64 - 1.0 } else { 0.5 };
         std::thread::sleep(Duration::from_secs_f64(
             batch / 1e3 * most * Random::new(number).unit(),
         ));
@@ -146,12 +146,12 @@ fn next(reply: &mut LlamaReply) -> Result<Event<Vec<u8>>, Box<dyn Error>> {
     Ok(event.ok_or("the reply ended early")??)
 }
 
-/// Whether a companion still does what it was to be disturbed in.
-fn is_at_work(companion: &mut LlamaReply, at: At) -> Result<bool, Box<dyn Error>> {
+/// Returns true while a companion does what it was to be disturbed in.
+fn is_at_work(companion: &mut LlamaReply, at: CompanionWork) -> Result<bool, Box<dyn Error>> {
     let mut context = Context::from_waker(Waker::noop());
     while let Poll::Ready(event) = companion.poll_event(&mut context) {
         match event.transpose()? {
-            Some(Event::Piece { .. }) if at == At::Writing => {}
+            Some(Event::Piece { .. }) if at == CompanionWork::Writing => {}
             _ => return Ok(false),
         }
     }
@@ -175,7 +175,8 @@ fn print(report: &mut Report, what: &str, batch: usize, rounds: &[Round]) {
     let count = rounds.len();
     report.heading(&format!("preempt: {count} messages that come while a companion {what}"));
     let of = |pick: fn(&Round) -> f64| rounds.iter().map(pick).collect::<Vec<_>>();
-    let (decode, alone) = (median(&of(|round| round.batch)), median(&of(|round| round.alone)));
+    let decode = median(&of(|round| round.batch));
+    let alone = median(&of(|round| round.alone));
     let title = format!("one decode of {batch} tokens, median");
     report.figure(&title, decode * 1e3, Unit::Time, None);
     report.figure("a message with nothing else to do, median", alone * 1e3, Unit::Time, None);

@@ -39,7 +39,7 @@ impl<M> Recorder<M> {
 }
 
 impl<M: ChatModel> ChatModel for Recorder<M> {
-    type Reply = Recorded<M::Reply>;
+    type Reply = RecordedReply<M::Reply>;
     type Error = M::Error;
 
     fn facts(&self) -> ModelFacts {
@@ -48,21 +48,22 @@ impl<M: ChatModel> ChatModel for Recorder<M> {
 
     fn start(&self, request: Request<'_>) -> Result<Self::Reply, M::Error> {
         let Request { role, prompt, max_tokens, grammar, .. } = request;
-        let (prompt, grammar) = (prompt.to_vec(), grammar.map(str::to_owned));
+        let prompt = prompt.to_vec();
+        let grammar = grammar.map(str::to_owned);
         let call = Call { role, prompt, max_tokens, grammar, prefilled: 0, answer: Vec::new() };
         let call = Arc::new(Mutex::new(call));
         lock(&self.calls).push(Arc::clone(&call));
-        Ok(Recorded { reply: self.model.start(request)?, call })
+        Ok(RecordedReply { reply: self.model.start(request)?, call })
     }
 }
 
 /// A reply that is noted as it comes.
-pub(crate) struct Recorded<R> {
+pub(crate) struct RecordedReply<R> {
     reply: R,
     call: Arc<Mutex<Call>>,
 }
 
-impl<R: Reply> Reply for Recorded<R> {
+impl<R: Reply> Reply for RecordedReply<R> {
     type Bytes = R::Bytes;
     type Error = R::Error;
 

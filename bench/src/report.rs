@@ -9,20 +9,20 @@ pub(crate) struct Report {
     missed: Vec<String>,
 }
 
-/// So many targets were missed in a measurement that was made to its end.
+/// The number of targets that were missed in a measurement that was made to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Missed(pub(crate) usize);
+pub(crate) struct MissedTargets(pub(crate) usize);
 
-impl Display for Missed {
+impl Display for MissedTargets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let targets = if self.0 == 1 { "target" } else { "targets" };
         write!(f, "{} {targets} missed", self.0)
     }
 }
 
-impl std::error::Error for Missed {}
+impl std::error::Error for MissedTargets {}
 
-/// What a number counts.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Microseconds.
@@ -38,7 +38,7 @@ pub(crate) enum Unit {
     Ratio,
 }
 
-/// What a number must reach.
+/// The limit that a number must keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Target {
     AtLeast(f64),
@@ -93,15 +93,15 @@ impl Report {
     /// Says how many targets were met and names those that weren't.
     ///
     /// # Errors
-    /// [`Missed`], when some weren't.
-    pub(crate) fn finish(&self) -> Result<(), Missed> {
+    /// [`MissedTargets`], when some weren't.
+    pub(crate) fn finish(&self) -> Result<(), MissedTargets> {
         println!("\n{} targets met, {} missed", self.met, self.missed.len());
         for missed in &self.missed {
             println!("  missed: {missed}");
         }
         match self.missed.len() {
             0 => Ok(()),
-            count => Err(Missed(count)),
+            count => Err(MissedTargets(count)),
         }
     }
 
@@ -123,7 +123,8 @@ impl Report {
 }
 
 impl Figure {
-    /// How many times better this is than `other`: less time, fewer bytes or things, a higher rate.
+    /// Returns how many times better this is than `other`: less time, fewer bytes or things, a
+    /// higher rate.
     fn better_than(self, other: f64) -> f64 {
         match self.unit {
             Unit::Time | Unit::Bytes | Unit::Count => other / self.value,
@@ -181,7 +182,7 @@ mod tests {
         report.against(time, "a peer", 9_000.0, Some(Target::AtLeast(3.0)));
         report.figure("a rate", f64::NAN, Unit::Rate, Some(Target::AtLeast(1.0)));
         assert_eq!(report.met, 1);
-        assert_eq!(report.finish(), Err(Missed(2)));
+        assert_eq!(report.finish(), Err(MissedTargets(2)));
         assert_eq!(Report::default().finish(), Ok(()));
         assert_eq!(
             report.missed,

@@ -22,10 +22,10 @@ use garret_llm::encoder::Encoder;
 use garret_llm::{LlamaChat, Model};
 use garret_storage::{NewReply, Store, StoredFinish};
 
-use crate::report::{Missed, Report, Target, Unit};
+use crate::report::{MissedTargets, Report, Target, Unit};
 use crate::{conditions, talk};
 
-/// What to measure.
+/// Options of `resume`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Chat model [default: the starter model]
@@ -68,8 +68,8 @@ fn configuration(options: &Options, data: &Path) -> Result<Config, Box<dyn Error
     conditions::configuration(data, options.model.as_deref(), flags)
 }
 
-/// Tells the store a conversation, answers a message, and keeps what the model holds of it; bytes of
-/// that.
+/// Tells the store a conversation, answers a message, and keeps what the model holds of it; bytes
+/// of that.
 fn keep(config: &Config, tokens: usize, session: &SessionId) -> Result<usize, Box<dyn Error>> {
     let plan = Plan::new(config)?;
     let (model, mut encoder) = plan.load(config)?;
@@ -99,7 +99,8 @@ fn tell(
     let at = WallTime { unix_ms: 1_790_000_000_000, confidence: Confidence::Good };
     let mut told = 0;
     for turn in 1.. {
-        let (text, reply) = (talk::message(turn), talk::reply(turn));
+        let text = talk::message(turn);
+        let reply = talk::reply(turn);
         for text in [&text, &reply] {
             told += encoder.count(&Content::from(text.as_str()), tokens)? + SCAFFOLD;
         }
@@ -148,7 +149,8 @@ fn go_on(config: &Config, session: &SessionId, resumes: bool) -> Result<Restart,
     }
     let resume = began.elapsed().as_secs_f64();
     let (first, receipt) = first_token(&mut agent, session, "What did I look at last?")?;
-    let (prompt, reused) = (receipt.prompt_tokens, receipt.reused_tokens);
+    let prompt = receipt.prompt_tokens;
+    let reused = receipt.reused_tokens;
     Ok(Restart { load, resume, first, prompt, reused })
 }
 
@@ -177,7 +179,7 @@ fn copy(from: &Path, to: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn print(bytes: usize, read: &Restart, resumed: &Restart) -> Result<(), Missed> {
+fn print(bytes: usize, read: &Restart, resumed: &Restart) -> Result<(), MissedTargets> {
     let mut report = Report::default();
     report.heading(&format!("resume: a prompt of {} tokens after a restart", resumed.prompt));
     let time = |restart: &Restart| (restart.resume + restart.first) * 1e6;

@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Dimensions to keep
     #[arg(long, value_name = "N", default_value_t = 128)]
     dims: usize,
-    /// Where the rotation goes
+    /// File for the rotation
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -48,7 +48,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
     let texts = texts(&options.texts)?;
     let all = texts.iter().map(String::as_str);
     let vectors = Vectors::of(&options.embedder, options.vectors.as_ref(), all)?;
-    let (mut sample, mut held_back) = (Vec::new(), Vec::new());
+    let mut sample = Vec::new();
+    let mut held_back = Vec::new();
     for (number, text) in texts.iter().enumerate() {
         let Some(vector) = vectors.of_text(text) else { continue };
         if number % 5 == 4 { &mut held_back } else { &mut sample }.push(vector.to_vec());
@@ -86,7 +87,8 @@ fn texts(path: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(texts)
 }
 
-/// How many of the exact ten nearest a search finds that looks closely at `candidates`.
+/// Returns the share of the exact ten nearest that a search finds with a close look at
+/// `candidates`.
 fn recall(
     rows: &[Vec<f32>],
     rotation: &Rotation,
@@ -105,7 +107,8 @@ fn recall(
     let units: Vec<_> =
         (0..).map(|id| UnitKey::Fact { id }).zip(rows.iter().map(Vec::as_slice)).collect();
     store.insert(&units)?;
-    let (mut found, mut wanted) = (0, 0);
+    let mut found = 0;
+    let mut wanted = 0;
     for query in rows {
         let exact = store.search_among(query, K, rows.len(), &|_| true)?;
         let near = store.search_among(query, K, candidates, &|_| true)?;

@@ -1,4 +1,4 @@
-//! What the user says in a measured conversation.
+//! The user's messages in a measured conversation.
 
 /// Messages of a conversation about keeping bees, as long as people's messages are.
 pub(crate) const MESSAGES: [&str; 40] = [

@@ -9,7 +9,7 @@ use crate::synthetic::Random;
 
 pub(crate) const DIMS: usize = 384;
 
-/// What it is called in a store.
+/// The stand-in's fingerprint in a store.
 const FINGERPRINT: [u8; 32] = *b"bench: signs drawn for each word";
 
 /// The sum of a pattern of signs for each word, whatever its case and the marks around it. Texts

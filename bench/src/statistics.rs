@@ -1,6 +1,6 @@
 //! Medians, percentiles and trends of small samples.
 
-/// The value below which `share` (0 to 1) of `values` lie, by nearest rank; NaN of none.
+/// Returns the value below which `share` (0 to 1) of `values` lie, by nearest rank; NaN of none.
 pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -8,15 +8,17 @@ pub(crate) fn percentile(values: &[f64], share: f64) -> f64 {
     sorted.get(rank.max(1) - 1).copied().unwrap_or(f64::NAN)
 }
 
-/// The middle value; NaN of none.
+/// Returns the middle value; NaN of none.
 pub(crate) fn median(values: &[f64]) -> f64 {
     percentile(values, 0.5)
 }
 
-/// How much `values` grow from one to the next, by the line that fits them best; NaN of fewer than two.
+/// Returns how much `values` grow from one to the next, by the line that fits them best; NaN of
+/// fewer than two.
 pub(crate) fn slope(values: &[f64]) -> f64 {
     let count = values.len() as f64;
-    let (middle, mean) = ((count - 1.0) / 2.0, values.iter().sum::<f64>() / count);
+    let middle = (count - 1.0) / 2.0;
+    let mean = values.iter().sum::<f64>() / count;
     let pairs = values.iter().enumerate().map(|(at, value)| (at as f64 - middle, value - mean));
     let (up, over) = pairs.fold((0.0, 0.0), |(up, over), (x, y)| (up + x * y, over + x * x));
     up / over

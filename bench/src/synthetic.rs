@@ -16,12 +16,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// At least 0, less than 1.
+    /// Draws a number of at least 0 and less than 1.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Less than `bound`, which isn't 0.
+    /// Draws a number less than `bound`, which isn't 0.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.unit() * bound as f64) as usize
     }
@@ -31,9 +31,10 @@ impl Random {
         &items[self.below(items.len())]
     }
 
-    /// Normally distributed.
+    /// Draws a number of the normal distribution.
     pub(crate) fn normal(&mut self) -> f32 {
-        let (a, b) = (1.0 - self.unit(), self.unit());
+        let a = 1.0 - self.unit();
+        let b = self.unit();
         ((-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()) as f32
     }
 }
@@ -70,7 +71,7 @@ impl Source {
         Self { factor: cholesky(covariance, dims), mean: vec![0.0; dims], random }
     }
 
-    /// Drawn like `samples`: their mean and covariance.
+    /// A source drawn like `samples`: by their mean and covariance.
     pub(crate) fn like(samples: &[Vec<f32>], seed: u64) -> Option<Self> {
         let dims = samples.first()?.len();
         let share = 1.0 / samples.len() as f64;
@@ -113,7 +114,8 @@ fn add_outer(covariance: &mut [f64], vector: &[f32], weight: f64) {
 fn cholesky(mut matrix: Vec<f64>, dims: usize) -> Vec<f32> {
     for column in 0..dims {
         for row in column..dims {
-            let (a, b) = (row * dims, column * dims);
+            let a = row * dims;
+            let b = column * dims;
             let known: f64 = (0..column).map(|i| matrix[a + i] * matrix[b + i]).sum();
             let rest = matrix[a + column] - known;
             matrix[a + column] = if row == column {
@@ -190,7 +192,8 @@ mod tests {
         let mut source = Source::like(&samples, 1).unwrap();
         let drawn = source.draw(2_000);
         assert_eq!(drawn, Source::like(&samples, 1).unwrap().draw(2_000));
-        let (mut same, mut lengths) = (0, 0.0);
+        let mut same = 0;
+        let mut lengths = 0.0;
         for vector in drawn.chunks_exact(3) {
             same += usize::from(vector[0].signum() == vector[1].signum());
             lengths += dot(vector, vector);

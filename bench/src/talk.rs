@@ -1,11 +1,11 @@
 //! A conversation of any length, the same whenever it is held.
 //!
-//! Most messages are a few sentences with figures of their own. Some say something lasting about the
-//! user, some ask for what was said long before, and now and then one is a page of notes.
+//! Most messages are a few sentences with figures of their own. Some say something lasting about
+//! the user, some ask for what was said long before, and now and then one is a page of notes.
 
 use crate::synthetic::Random;
 
-/// What the user says in a turn.
+/// Returns the user's message of a turn.
 pub(crate) fn message(turn: u64) -> String {
     let mut random = Random::new(turn.wrapping_mul(2) + 1);
     match turn {
@@ -19,7 +19,7 @@ pub(crate) fn message(turn: u64) -> String {
     }
 }
 
-/// What the model answers in a turn.
+/// Returns the model's reply of a turn.
 pub(crate) fn reply(turn: u64) -> String {
     let mut random = Random::new(turn.wrapping_mul(2));
     let (thing, place) = subject(turn);
@@ -32,16 +32,17 @@ pub(crate) fn reply(turn: u64) -> String {
     text
 }
 
-/// What the model looks up before it answers, if anything.
+/// Returns the tool call of the model before it answers, if there is one.
 pub(crate) fn call(turn: u64) -> Option<String> {
     let (thing, _) = subject(turn.saturating_sub(40).max(1));
     (turn % 25 == 5 && turn > 60).then(|| format!("<<garret-tool: lookup {thing}>>"))
 }
 
-/// What a turn is about: a thing that hardly any other turn is about, and where it is.
+/// Returns the subject of a turn: a thing that hardly any other turn is about, and its place.
 fn subject(turn: u64) -> (String, &'static str) {
     let mut random = Random::new(turn);
-    let (kind, place) = (random.pick(&THINGS), random.pick(&PLACES));
+    let kind = random.pick(&THINGS);
+    let place = random.pick(&PLACES);
     (format!("{kind} {}", turn * 7 % 1_009), place)
 }
 
@@ -49,7 +50,8 @@ fn remark(turn: u64, random: &mut Random) -> String {
     let (thing, place) = subject(turn);
     let mut text = format!("I looked at {thing} {place} today. ");
     for _ in 0..random.below(3) + 1 {
-        let (detail, count) = (random.pick(&DETAILS), random.below(900) + 2);
+        let detail = random.pick(&DETAILS);
+        let count = random.below(900) + 2;
         text.push_str(&detail.replace('#', &count.to_string()));
         text.push(' ');
     }
@@ -57,7 +59,8 @@ fn remark(turn: u64, random: &mut Random) -> String {
 }
 
 fn lasting(turn: u64, random: &mut Random) -> String {
-    let (city, person) = (random.pick(&CITIES), random.pick(&PEOPLE));
+    let city = random.pick(&CITIES);
+    let person = random.pick(&PEOPLE);
     match turn % 5 {
         0 => format!("I live in {city} now, we moved last week."),
         1 => format!("My favourite tea is {person}'s blend number {}.", turn % 90),
@@ -70,7 +73,8 @@ fn lasting(turn: u64, random: &mut Random) -> String {
 fn notes(turn: u64, random: &mut Random) -> String {
     let mut text = format!("These are my notes number {turn}, please keep them.\n");
     for line in 1..=40 {
-        let (detail, count) = (random.pick(&DETAILS), random.below(9_000) + 2);
+        let detail = random.pick(&DETAILS);
+        let count = random.below(9_000) + 2;
         text.push_str(&format!("{line}. {}\n", detail.replace('#', &count.to_string())));
     }
     text

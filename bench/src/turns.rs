@@ -27,7 +27,7 @@ use crate::record::Recorder;
 use crate::script::MESSAGES;
 use crate::statistics::{median, percentile};
 
-/// What to measure.
+/// Options of `turns`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Chat model [default: the starter model]
@@ -87,7 +87,7 @@ struct Row {
     first_ms: f64,
     resent_prefilled: u32,
     resent_first_ms: f64,
-    /// Whether history begins where the turn before had it.
+    /// True where history begins as in the turn before.
     history_fits: bool,
 }
 

@@ -74,19 +74,21 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod anticipate;
 mod cancel;
-mod compact;
 pub mod companion;
 pub mod config;
 pub mod embed;
 pub mod escape_control;
 pub mod export;
-pub mod infer;
 pub mod manual;
 pub mod open;
-pub mod perceive;
+mod prompt;
 pub mod receipt;
+pub mod remember;
 pub mod rerank;
+mod state;
+mod summarise;
 pub mod tools;
 pub mod trace;
 

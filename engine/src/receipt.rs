@@ -1,13 +1,16 @@
 //! Receipts as they are stored and shown.
 //!
-//! On the wire a receipt is JSON; in the store it is a postcard record behind one byte of version
-//! (`storage/FORMAT.md` leaves the bytes to this crate).
+//! On the wire a receipt is JSON; in the store it is a record with a version, of which older ones are
+//! read, too.
 
 use garret_core::gate::Decision;
-use garret_core::id::TurnSeq;
+use garret_core::id::{SessionId, TurnSeq};
 use garret_core::receipt::Receipt;
 use garret_core::scan::Companions;
+use garret_storage::{ReadError, Store};
 use serde::{Deserialize, Serialize};
+
+use crate::state;
 
 /// A receipt in words and numbers, as `--json` prints it and `/why` explains it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,9 +19,9 @@ pub struct ReceiptReport {
     pub n_ctx: u32,
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
-    /// Of those, found in the KV cache.
+    /// Tokens of the prompt that were found in the KV cache.
     pub reused_tokens: u32,
-    /// Of those, decoded for this turn.
+    /// Tokens of the prompt that were decoded for this turn.
     pub prefilled_tokens: u32,
     /// Tokens generated.
     pub reply_tokens: u32,
@@ -26,13 +29,13 @@ pub struct ReceiptReport {
     pub reply_reserve: u32,
     /// Parts of the prompt.
     pub blocks: Vec<BlockReport>,
-    /// What is stored and not shown.
+    /// Kinds of things that are stored and not shown.
     pub omitted: Vec<OmissionReport>,
     /// Ids of the messages in the block `memory`, in its order.
     pub memory: Vec<String>,
 }
 
-/// Something that was looked up in the middle of a reply. Its tokens are no part of the prompt that
+/// A lookup in the middle of a reply. Its tokens are no part of the prompt that
 /// the receipt accounts for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundReport {
@@ -40,11 +43,11 @@ pub struct RoundReport {
     pub call: String,
     /// Tokens of the message with the result.
     pub tokens: u32,
-    /// Whether the result had to be shortened.
+    /// The result had to be shortened.
     pub shortened: bool,
-    /// Tokens of the prompt that went on with it, found in the KV cache.
+    /// Tokens of the prompt with the result that were found in the KV cache.
     pub reused_tokens: u32,
-    /// Of those, decoded for it.
+    /// Tokens of the prompt with the result that were decoded.
     pub prefilled_tokens: u32,
 }
 
@@ -53,25 +56,25 @@ pub struct RoundReport {
 pub struct BlockReport {
     /// `system`, `tracked`, `history`, `time`, `pinned`, `carry`, `memory` or `message`.
     pub name: String,
-    /// Tokens it takes.
+    /// Tokens of the part.
     pub tokens: u32,
-    /// Most tokens it could have taken.
+    /// Most tokens that the part could have.
     pub ceiling: u32,
 }
 
 /// Something stored that the prompt didn't show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OmissionReport {
-    /// Of what kind.
+    /// The kind.
     pub what: String,
-    /// How many.
+    /// Number of things of the kind.
     pub count: u64,
     /// The reason.
     pub why: String,
 }
 
 impl ReceiptReport {
-    /// The report of a turn whose prompt showed the messages of these ids.
+    /// Makes the report of a turn whose prompt showed the messages of these ids.
     pub fn new(receipt: &Receipt, memory: &[String]) -> Self {
         let blocks = receipt.blocks.iter().map(|block| BlockReport {
             name: block.name.as_str().into(),
@@ -100,7 +103,7 @@ impl ReceiptReport {
 /// A receipt with what the next turn wants to know of this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredReceipt {
-    /// What is shown.
+    /// The part that is shown.
     pub report: ReceiptReport,
     /// Tokens kept free for a companion.
     pub companion_reserve: u32,
@@ -110,15 +113,15 @@ pub struct StoredReceipt {
     pub made_at: TurnSeq,
     /// The turn whose trace has the text of its system message; 0 for none.
     pub system_in: TurnSeq,
-    /// Which companions were to run after the turn, and why.
+    /// The companions that were to run after the turn, and the reasons.
     pub companions: CompanionsReport,
-    /// What was looked up on the way.
+    /// The lookups on the way.
     pub rounds: Vec<RoundReport>,
     /// Names of the companions that the model asked for.
     pub asked: Vec<String>,
 }
 
-/// Which companions a turn gave reason for.
+/// The companions that a turn gave reason for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionsReport {
     /// The inferrer.
@@ -127,7 +130,7 @@ pub struct CompanionsReport {
     pub compact: bool,
     /// The reader of facts.
     pub extract: bool,
-    /// What was noticed, such as `contradiction`.
+    /// The reasons, such as `contradiction`.
     pub reasons: Vec<String>,
 }
 
@@ -140,7 +143,7 @@ impl From<&Decision> for CompanionsReport {
 }
 
 impl StoredReceipt {
-    /// The record of a turn whose prompt showed the messages of these ids.
+    /// Makes the record of a turn whose prompt showed the messages of these ids.
     pub fn new(receipt: &Receipt, memory: &[String]) -> Self {
         Self {
             report: ReceiptReport::new(receipt, memory),
@@ -154,7 +157,7 @@ impl StoredReceipt {
         }
     }
 
-    /// The same with what was looked up and which companions were asked for on the way.
+    /// Adds the lookups on the way, and the companions that the model asked for.
     #[must_use]
     pub fn with_rounds(mut self, rounds: &[RoundReport], companions: Companions) -> Self {
         self.rounds = rounds.to_vec();
@@ -162,39 +165,45 @@ impl StoredReceipt {
         self
     }
 
-    /// The record.
-    ///
-    /// # Errors
-    /// None that these fields can cause; the encoder's type allows for some.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, postcard::Error> {
-        postcard::to_extend(self, vec![VERSION])
+    /// Returns the bytes of the record.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        state::encode(self)
     }
 
-    /// Reads a record; `None` when it is of another version or damaged, which loses the explanation
-    /// of a past turn and nothing else.
+    /// Reads a record; `None` when its version isn't known or it is damaged, which loses the
+    /// explanation of a past turn and nothing else.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (version, body) = bytes.split_first()?;
-        match *version {
-            VERSION => postcard::from_bytes(body).ok(),
-            // Each version ends with fields that the one before doesn't have, and these are what
-            // their absence is written as: no rounds and nothing asked for, none of the companions,
-            // and two turns 0.
-            4 => postcard::from_bytes(&[body, NO_ROUNDS].concat()).ok(),
-            3 => postcard::from_bytes(&[body, NO_COMPANIONS, NO_ROUNDS].concat()).ok(),
-            2 => postcard::from_bytes(&[body, &[0, 0], NO_COMPANIONS, NO_ROUNDS].concat()).ok(),
-            _ => None,
-        }
+        state::decode(bytes)
     }
 }
 
-/// Three times no, and no reasons.
-const NO_COMPANIONS: &[u8] = &[0; 4];
+/// Version 4 has no rounds and no companions asked for, version 3 no companions at all, version 2
+/// neither of the two turns.
+impl state::Record for StoredReceipt {
+    const VERSION: u8 = 5;
+    const OLDER: &'static [(u8, &'static [u8])] = &[(4, &[0; 2]), (3, &[0; 6]), (2, &[0; 8])];
+}
 
-/// Two empty lists.
-const NO_ROUNDS: &[u8] = &[0; 2];
+/// The receipt of the newest answered turn of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastReceipt {
+    /// The number of the turn.
+    pub turn: TurnSeq,
+    /// The receipt of the turn.
+    pub receipt: StoredReceipt,
+}
 
-/// Version of the record.
-const VERSION: u8 = 5;
+impl LastReceipt {
+    /// Reads the receipt of the newest answered turn of `session`; `None` when nothing was answered, or
+    /// its receipt can't be read.
+    ///
+    /// # Errors
+    /// When the store can't be read.
+    pub fn read(store: &Store, session: &SessionId) -> Result<Option<Self>, ReadError> {
+        let Some((turn, bytes)) = store.last_receipt(session)? else { return Ok(None) };
+        Ok(StoredReceipt::from_bytes(&bytes).map(|receipt| Self { turn, receipt }))
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -238,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_stored_receipt_comes_back() {
-        let bytes = receipt().to_bytes().unwrap();
+        let bytes = receipt().to_bytes();
         assert_eq!(StoredReceipt::from_bytes(&bytes), Some(receipt()));
     }
 
@@ -246,12 +255,12 @@ mod tests {
     #[test]
     fn receipts_of_the_versions_before_are_read() {
         let old = StoredReceipt { rounds: Vec::new(), asked: Vec::new(), ..receipt() };
-        let bytes = old.to_bytes().unwrap();
-        let body = &bytes[1..bytes.len() - NO_ROUNDS.len()];
+        let bytes = old.to_bytes();
+        let body = &bytes[1..bytes.len() - 2];
         assert_eq!(StoredReceipt::from_bytes(&[&[4], body].concat()), Some(old.clone()));
         let old = StoredReceipt { companions: CompanionsReport::default(), ..old };
-        let bytes = old.to_bytes().unwrap();
-        let body = &bytes[1..bytes.len() - NO_ROUNDS.len() - NO_COMPANIONS.len()];
+        let bytes = old.to_bytes();
+        let body = &bytes[1..bytes.len() - 6];
         assert_eq!(StoredReceipt::from_bytes(&[&[3], body].concat()), Some(old.clone()));
         let older = StoredReceipt { made_at: 0, system_in: 0, ..old };
         let body = &body[..body.len() - 2];
@@ -260,10 +269,10 @@ mod tests {
 
     #[test]
     fn damaged_and_foreign_records_are_none() {
-        let bytes = receipt().to_bytes().unwrap();
+        let bytes = receipt().to_bytes();
         for end in 0..bytes.len() {
             assert_eq!(StoredReceipt::from_bytes(&bytes[..end]), None, "cut at {end}");
         }
-        assert_eq!(StoredReceipt::from_bytes(&[&[VERSION + 1], &bytes[1..]].concat()), None);
+        assert_eq!(StoredReceipt::from_bytes(&[&[6], &bytes[1..]].concat()), None);
     }
 }

@@ -135,8 +135,8 @@ struct Manual {
     confidence: Confidence,
 }
 
-/// How far `unix_ms` can be believed, given whether a time source set it since boot and the seconds
-/// since 1970 that a battery-backed clock keeps.
+/// Returns how far `unix_ms` can be believed, given whether a time source set it since boot and the
+/// seconds since 1970 that a battery-backed clock keeps.
 fn confidence(unix_ms: i64, set_since_boot: bool, rtc_s: Option<i64>) -> Confidence {
     let backed = rtc_s.is_some_and(|rtc_s| rtc_s.saturating_mul(1_000).abs_diff(unix_ms) <= DAY_MS);
     match unix_ms {
@@ -249,7 +249,8 @@ mod tests {
         fn manual_time_never_goes_back(start: i64, steps in vec(any::<u64>(), 0..9)) {
             let clock = ManualClock::at_unix_ms(start);
             for step in steps {
-                let (before, wall) = (clock.monotonic_us(), clock.wall().unix_ms);
+                let before = clock.monotonic_us();
+                let wall = clock.wall().unix_ms;
                 clock.advance_us(step);
                 prop_assert_eq!(clock.monotonic_us(), before.saturating_add(step));
                 prop_assert!(clock.wall().unix_ms >= wall);

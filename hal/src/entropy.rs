@@ -78,7 +78,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_seed_decides_the_stream(seed: u64, lens in vec(0..40_usize, 1..6)) {
-            let (one, two) = (SeededEntropy::new(seed), SeededEntropy::new(seed));
+            let one = SeededEntropy::new(seed);
+            let two = SeededEntropy::new(seed);
             for len in lens {
                 prop_assert_eq!(filled(&one, len), filled(&two, len));
             }

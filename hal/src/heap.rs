@@ -1,9 +1,9 @@
 //! The heap of the C library, which this process shares with llama.cpp.
 //!
-//! glibc lets the size from which a block has pages of its own grow to that of the largest block that
-//! was freed, up to 32 MiB, and gives threads arenas of their own. Blocks of a few hundred KiB, which
-//! a turn needs for moments, then stay in the heap between small ones that live on, and their pages
-//! are never given back.
+//! glibc lets the size from which a block has pages of its own grow to that of the largest block
+//! that was freed, up to 32 MiB, and gives threads arenas of their own. Blocks of a few hundred
+//! KiB, which a turn needs for moments, then stay in the heap between small ones that live on, and
+//! their pages are never given back.
 //!
 //! ```
 //! // First thing in a program.
@@ -11,10 +11,11 @@
 //! ```
 //!
 //! Limits: with another C library, or another allocator, it does nothing. A conversation of 1,000
-//! turns (`garret-bench`'s `soak`, x86_64) held 34 MiB without it and 23 MiB with it, and a turn took 8%
-//! more of the processor.
+//! turns (`garret-bench`'s `soak`, x86_64) held 34 MiB without it and 23 MiB with it, and a turn
+//! took 8% more of the processor.
 
-/// Has freed memory given back: fixes the sizes that glibc would let grow, and keeps to one arena.
+/// Makes the process give freed memory back: fixes the sizes that glibc would let grow, and keeps
+/// to one arena.
 ///
 /// It is for programs, not for libraries: it changes the whole process, and overrides what the
 /// environment (`MALLOC_ARENA_MAX` and others) says of these. Call it before other threads begin.

@@ -1,4 +1,4 @@
-//! What Garret needs from the machine, behind the ports of `garret-core`.
+//! Hardware abstraction: what Garret needs from the machine, behind the ports of `garret-core`.
 //!
 //! - [`clock`]: time, with a word on how far it can be believed.
 //! - [`entropy`]: random bytes, from the kernel or from a seed.
@@ -39,8 +39,8 @@
 //! - `rustix`: `statvfs`, which the standard library lacks, and names for error numbers.
 //! - `thiserror`: error messages beside the errors.
 //!
-//! Unsafe code is in three places, with its proofs: the kernels, the mapping of a file, and the settings
-//! of the heap.
+//! Unsafe code is in three places, with its proofs: the kernels, the mapping of a file, and the
+//! settings of the heap.
 //!
 //! Limits: Linux only. Nothing here needs a network, root, or a device file.
 

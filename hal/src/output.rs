@@ -1,7 +1,7 @@
 //! Files that appear under their name only when they are whole.
 //!
-//! An export or a backup that is killed, or that fills the disk, must not leave something that looks
-//! like one. So it is written to a file without a name, made durable, and named last:
+//! An export or a backup that is killed, or that fills the disk, must not leave something that
+//! looks like one. So it is written to a file without a name, made durable, and named last:
 //!
 //! ```
 //! use std::io::Write;

@@ -58,7 +58,7 @@ pub struct DeviceProfile {
     pub n_ubatch: u32,
     /// The context window in tokens, where the model was trained for as many.
     pub window: u32,
-    /// How keys and values of the context are kept.
+    /// Type of the keys and values of the context.
     pub kv_type: KvType,
 }
 
@@ -73,7 +73,7 @@ impl DeviceProfile {
     }
 }
 
-/// What a profile is chosen from.
+/// Facts about a device from which a profile is chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// The maker's name of the board.
@@ -136,7 +136,7 @@ const MAX_THREADS: u32 = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sensors::{Cpu, Memory, Scripted};
+    use crate::sensors::{Cpu, Memory, ScriptedSensor};
     use proptest::prelude::*;
 
     const KIB: u64 = 1024;
@@ -214,9 +214,9 @@ mod tests {
     fn detection_asks_the_sensors() {
         let memory = Memory { total: 600 << 20, available: 1 };
         let profile = DeviceProfile::detect(
-            &Scripted::new([Some(memory)]),
-            &Scripted::new([Cpu { logical: 3, physical: None }]),
-            &Scripted::new([Some("Board".to_owned())]),
+            &ScriptedSensor::new([Some(memory)]),
+            &ScriptedSensor::new([Cpu { logical: 3, physical: None }]),
+            &ScriptedSensor::new([Some("Board".to_owned())]),
         );
         assert_eq!(profile, expect("Board", 3, 2_048, 64, KvType::Q8_0));
     }
@@ -242,7 +242,8 @@ mod tests {
         fn more_memory_never_gives_less(facts in facts(), more in 0..1_u64 << 36) {
             let Some(memory) = facts.memory else { return Ok(()) };
             let larger = DeviceFacts { memory: Some(memory + more), ..facts.clone() };
-            let (small, large) = (choose(&facts), choose(&larger));
+            let small = choose(&facts);
+            let large = choose(&larger);
             prop_assert!(small.window <= large.window && small.n_batch <= large.n_batch);
             prop_assert!(small.kv_type == KvType::Q8_0 || large.kv_type == KvType::F16);
         }

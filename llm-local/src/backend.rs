@@ -39,7 +39,7 @@ impl Backend {
         Ok(backend)
     }
 
-    /// Whether this build can move layers to a GPU that is present.
+    /// Returns whether this build can move layers to a GPU that is present.
     pub fn gpu(&self) -> bool {
         self.llama.supports_gpu_offload()
     }

@@ -11,7 +11,7 @@ use llama_cpp_2::token::LlamaToken;
 use crate::backend::Backend;
 use crate::error::LoadError;
 use crate::model::Model;
-use crate::pooled::{ContextParams, Frame, Pooled, PoolingOptions, tokens};
+use crate::pooled::{ContextParams, Frame, PoolingContext, PoolingOptions, tokens};
 
 /// A model that turns texts into vectors. Cloning makes another handle to the same one.
 ///
@@ -43,7 +43,7 @@ pub struct Embedder {
 
 #[derive(Debug)]
 struct Inner {
-    pooled: Pooled,
+    pooled: PoolingContext,
     frame: Frame,
 }
 
@@ -67,7 +67,7 @@ impl Embedder {
             least: u32::try_from(frame.len() + 1).unwrap_or(u32::MAX),
             pooling: pooling(&model)?,
         };
-        let pooled = Pooled::new(model, options)?;
+        let pooled = PoolingContext::new(model, options)?;
         Ok(Self { inner: Arc::new(Inner { pooled, frame }), fingerprint: [0; 32] })
     }
 
@@ -78,8 +78,8 @@ impl Embedder {
         Self { fingerprint, ..self }
     }
 
-    /// The vectors of `texts`, in order, each of [`Embedder::dimensions`] numbers and length 1,
-    /// or 0 for a text without tokens. Blocks until they are there.
+    /// Returns the vectors of `texts`, in order, each of [`Embedder::dimensions`] numbers and
+    /// length 1, or 0 for a text without tokens. Blocks until they are there.
     ///
     /// # Errors
     /// When llama.cpp fails or the weights give no numbers; never because of a text.
@@ -93,22 +93,22 @@ impl Embedder {
         weights.iter().map(|weights| self.join(weights, &mut vectors)).collect()
     }
 
-    /// Numbers in a vector.
+    /// Returns how many numbers a vector has.
     pub fn dimensions(&self) -> usize {
         usize::try_from(self.model().llama().n_embd_out()).unwrap_or(0)
     }
 
-    /// Most tokens of a text that is embedded in one part.
+    /// Returns the most tokens of a text that is embedded in one part.
     pub fn max_tokens(&self) -> usize {
         self.inner.room()
     }
 
-    /// The model behind it.
+    /// Returns the model behind the embedder.
     pub fn model(&self) -> &Arc<Model> {
         self.inner.pooled.model()
     }
 
-    /// The vector of a text whose parts have these weights and these vectors.
+    /// Returns the vector of a text whose parts have these weights and these vectors.
     fn join(
         &self,
         weights: &[f32],
@@ -147,7 +147,7 @@ impl Embed for Embedder {
 }
 
 impl Inner {
-    /// Tokens of text a part has room for.
+    /// Returns the tokens of text that a part has room for.
     fn room(&self) -> usize {
         self.pooled.window() - self.frame.len()
     }
@@ -165,7 +165,7 @@ impl Inner {
     }
 }
 
-/// How the model pools, by its metadata; by mean when it doesn't say.
+/// Returns the pooling of the model, by its metadata; mean when it doesn't say.
 fn pooling(model: &Model) -> Result<LlamaPoolingType, LoadError> {
     let key = format!("{}.pooling_type", model.architecture());
     let value = model.metadata(&key).and_then(|value| value.parse::<i32>().ok());

@@ -1,32 +1,32 @@
-//! What can go wrong, in words that say what to do.
+//! Errors, in words that say what to do.
 
 use std::path::PathBuf;
 
 use crate::check::CheckError;
 
-/// Why a model, a context, an embedder or a reranker isn't there.
+/// Reason why a model, a context, an embedder or a reranker isn't there.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// llama.cpp couldn't be initialised in this process.
     #[error("llama.cpp couldn't be started: {0}")]
     Backend(String),
-    /// Nothing is at the path.
+    /// No file at the path.
     #[error("there is no model file at {}: check the path", path.display())]
     Missing {
-        /// Where it was looked for.
+        /// Path that was looked at.
         path: PathBuf,
     },
     /// The path leads to a directory, a socket or the like.
     #[error("{} isn't a file: give the path of a GGUF file", path.display())]
     NotAFile {
-        /// What was given.
+        /// Path that was given.
         path: PathBuf,
     },
     /// llama.cpp takes paths as UTF-8 without NUL only.
     #[error("llama.cpp can't open {}, whose name isn't plain UTF-8: rename it", path.display())]
     PathEncoding {
-        /// What was given.
+        /// Path that was given.
         path: PathBuf,
     },
     /// llama.cpp refused the file.
@@ -53,9 +53,9 @@ pub enum LoadError {
     BadOption {
         /// Name of the option.
         option: &'static str,
-        /// What was given.
+        /// Value that was given.
         value: String,
-        /// What would do.
+        /// Values that would do.
         expected: String,
     },
     /// llama.cpp couldn't make a context.
@@ -72,7 +72,7 @@ pub enum LoadError {
     /// The model doesn't turn texts into vectors.
     #[error("this model is no embedder ({reason}): choose one that pools by mean, cls or last")]
     NotAnEmbedder {
-        /// What it does instead.
+        /// Reason, such as what the model does instead.
         reason: String,
     },
     /// The file isn't what it is given for.
@@ -83,11 +83,11 @@ pub enum LoadError {
     Thread(#[from] std::io::Error),
 }
 
-/// Why a reply can't be started or ends early.
+/// Reason why a reply can't be started or ends early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatError {
-    /// There is nothing to continue.
+    /// A prompt without tokens, so that there is nothing to continue.
     #[error("the prompt is empty: give at least one token")]
     EmptyPrompt,
     /// Bytes that are no state of this cache.
@@ -114,9 +114,9 @@ pub enum ChatError {
     /// A sampling or length parameter has a value that can't work.
     #[error("{field} must be {expected}")]
     BadParameter {
-        /// Which.
+        /// Name of the parameter.
         field: &'static str,
-        /// What would do.
+        /// Values that would do.
         expected: &'static str,
     },
     /// The grammar isn't GBNF with a rule `root`, or goes beyond the bounds.

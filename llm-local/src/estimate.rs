@@ -1,4 +1,4 @@
-//! How much memory a chat model is going to take, from its header alone.
+//! Memory that a chat model is going to take, from its header alone.
 //!
 //! The figure is there to refuse before the system runs out, so it leans to the high side:
 //! - weights: all tensor bytes, as if each page of the mapped file were touched;
@@ -48,12 +48,12 @@ impl MemoryEstimate {
         }
     }
 
-    /// All of it.
+    /// Returns the sum of weights, cache and scratch space.
     pub fn total(&self) -> u64 {
         self.weights.saturating_add(self.kv).saturating_add(self.compute)
     }
 
-    /// Whether it fits into `available_bytes`.
+    /// Returns whether the sum fits into `available_bytes`.
     pub fn fits(&self, available_bytes: u64) -> bool {
         self.total() <= available_bytes
     }

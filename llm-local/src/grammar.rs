@@ -11,20 +11,20 @@ pub const MAX_DEPTH: usize = 64;
 /// Largest sum of all repetition counts (`{m,n}` counts as the larger number).
 pub const MAX_REPETITIONS: usize = 10_000;
 
-/// Why a grammar is refused unseen.
+/// Reason why a grammar is refused unseen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GrammarBounds {
-    /// See [`MAX_BYTES`].
+    /// More than [`MAX_BYTES`].
     #[error("it has more than {MAX_BYTES} bytes")]
     Bytes,
-    /// See [`MAX_DEPTH`].
+    /// Parentheses nested deeper than [`MAX_DEPTH`].
     #[error("its parentheses nest deeper than {MAX_DEPTH}")]
     Depth,
-    /// See [`MAX_REPETITIONS`].
+    /// Repetitions that add up to more than [`MAX_REPETITIONS`].
     #[error("its repetitions add up to more than {MAX_REPETITIONS}")]
     Repetitions,
-    /// C strings end at a NUL.
+    /// A NUL character, at which C strings end.
     #[error("it contains a NUL character")]
     Nul,
 }
@@ -79,7 +79,7 @@ pub fn check(grammar: &str) -> Result<(), GrammarBounds> {
     Ok(())
 }
 
-/// What follows the unescaped `end`.
+/// Returns what follows the unescaped `end`.
 fn skip_quoted(mut rest: &[u8], end: u8) -> &[u8] {
     while let Some((byte, after)) = rest.split_first() {
         rest = match byte {
@@ -98,7 +98,7 @@ fn skip_line(rest: &[u8]) -> &[u8] {
     end.map_or(&[], |end| &rest[end..])
 }
 
-/// The larger number of a `{m,n}` whose brace was read, and what follows.
+/// Returns the larger number of a `{m,n}` whose brace was read, and what follows.
 fn count(rest: &[u8]) -> (usize, &[u8]) {
     let end = rest.iter().position(|byte| *byte == b'}').unwrap_or(rest.len());
     let (inside, after) = rest.split_at(end);

@@ -15,7 +15,7 @@ use crate::backend::Backend;
 use crate::error::LoadError;
 use crate::log;
 
-/// How a model file is loaded.
+/// Options for loading a model file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelOptions {
     /// Layers to keep on the GPU; 0 keeps all on the CPU. More than there are means all.
@@ -92,43 +92,44 @@ impl Model {
         Ok(Arc::new(Self { llama, facts, building: Mutex::new(()), backend }))
     }
 
-    /// The model as llama-cpp-2 sees it.
+    /// Returns the model as llama-cpp-2 sees it.
     pub fn llama(&self) -> &LlamaModel {
         &self.llama
     }
 
-    /// Tokens of the longest window the model was trained for.
+    /// Returns the tokens of the longest window that the model was trained for.
     pub fn n_ctx_train(&self) -> u32 {
         self.facts.n_ctx_train
     }
 
-    /// Number of tokens in the vocabulary; ids run from 0 to one less.
+    /// Returns the number of tokens in the vocabulary; ids run from 0 to one less.
     pub fn n_vocab(&self) -> i32 {
         self.facts.n_vocab
     }
 
-    /// Name, architecture and number of parameters, for people.
+    /// Returns name, architecture and number of parameters, for people.
     pub fn description(&self) -> &str {
         &self.facts.description
     }
 
-    /// Number of its weights.
+    /// Returns the number of weights.
     pub fn parameters(&self) -> u64 {
         self.llama.n_params()
     }
 
-    /// The sliding window, when the file names one.
+    /// Returns the sliding window, when the file names one.
     pub fn swa(&self) -> Option<SlidingWindow> {
         self.facts.swa
     }
 
-    /// Whether (some) layers keep a running state in place of keys and values. Such a state can't
-    /// be taken back, so a changed prompt is decoded from its start, and a decode isn't interrupted.
+    /// Returns whether layers, all or some, keep a running state in place of keys and values. Such
+    /// a state can't be taken back, so a changed prompt is decoded from its start, and a decode
+    /// isn't interrupted.
     pub fn recurrent(&self) -> bool {
         self.facts.recurrent
     }
 
-    /// Whether the vocabulary has this id.
+    /// Returns whether the vocabulary has this id.
     pub fn has_token(&self, token: Token) -> bool {
         (0..self.facts.n_vocab).contains(&token.0)
     }
@@ -142,12 +143,12 @@ impl Model {
         self.llama.vocab().token_to_piece(LlamaToken(token.0), false, None)
     }
 
-    /// Whether the model ends its turn with `token`.
+    /// Returns whether the model ends its turn with `token`.
     pub fn is_end(&self, token: Token) -> bool {
         self.has_token(token) && self.llama.vocab().is_eog(LlamaToken(token.0))
     }
 
-    /// Whether `token` is a control token, which stands for no text.
+    /// Returns whether `token` is a control token, which stands for no text.
     pub(crate) fn is_control(&self, token: LlamaToken) -> bool {
         self.has_token(Token(token.0)) && self.llama.vocab().is_control(token)
     }

@@ -1,7 +1,7 @@
-//! One answer for each text: a context on a thread of its own that pools.
+//! Context on a thread of its own that pools: one answer for each text.
 //!
-//! What is asked of it are runs of tokens, each no longer than the window. It decodes several at a
-//! time, as sequences of their own.
+//! Requests are runs of tokens, each no longer than the window. Several are decoded at a time, as
+//! sequences of their own.
 
 use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,7 +28,7 @@ const MAX_WAITING: usize = 16;
 
 /// A model that reads runs of tokens, and what pools them.
 #[derive(Debug)]
-pub(crate) struct Pooled {
+pub(crate) struct PoolingContext {
     model: Arc<Model>,
     window: usize,
     requests: Sender<Request>,
@@ -59,7 +59,7 @@ impl Default for PoolingOptions {
 /// Parameters of the context that pools.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ContextParams {
-    /// For the thread and for what is logged of it.
+    /// Name of the thread and of what is logged of it.
     pub(crate) name: &'static str,
     pub(crate) threads: u32,
     /// Most tokens of a run; what the model was trained for is the limit if that is less.
@@ -78,16 +78,18 @@ struct Request {
 
 type Answer = Result<Vec<Vec<f32>>, PoolingError>;
 
-impl Pooled {
+impl PoolingContext {
     /// Makes the context.
     pub(crate) fn new(model: Arc<Model>, options: ContextParams) -> Result<Self, LoadError> {
         if options.threads == 0 {
-            let (option, value) = ("threads", "0".to_owned());
+            let option = "threads";
+            let value = "0".to_owned();
             return Err(LoadError::BadOption { option, value, expected: "at least 1".into() });
         }
         let window = options.max_tokens.min(model.n_ctx_train());
         if window < options.least {
-            let (option, value) = ("max_tokens", options.max_tokens.to_string());
+            let option = "max_tokens";
+            let value = options.max_tokens.to_string();
             let expected = format!("between {} and {}", options.least, model.n_ctx_train());
             return Err(LoadError::BadOption { option, value, expected });
         }
@@ -101,12 +103,12 @@ impl Pooled {
         &self.model
     }
 
-    /// Most tokens of a run.
+    /// Returns the most tokens of a run.
     pub(crate) fn window(&self) -> usize {
         self.window
     }
 
-    /// What comes of each run, in order. Blocks until it is there.
+    /// Returns what comes of each run, in order. Blocks until it is there.
     pub(crate) fn ask(&self, runs: Vec<Vec<LlamaToken>>) -> Answer {
         if runs.is_empty() {
             return Ok(Vec::new());
@@ -118,7 +120,7 @@ impl Pooled {
     }
 }
 
-impl Drop for Pooled {
+impl Drop for PoolingContext {
     fn drop(&mut self) {
         self.requests.close();
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
@@ -220,11 +222,12 @@ fn spawn(
     }
 }
 
-/// Bytes.
+/// Stack of the thread in bytes.
 const STACK: usize = 8 << 20;
 
 fn context(model: &Model, options: ContextParams) -> Result<LlamaContext<'_>, LoadError> {
-    let (window, threads) = (options.max_tokens, options.threads);
+    let window = options.max_tokens;
+    let threads = options.threads;
     let threads = i32::try_from(threads).unwrap_or(i32::MAX);
     let params = LlamaContextParams::default()
         .with_n_ctx(NonZeroU32::new(window))
@@ -249,7 +252,7 @@ struct Worker<'m> {
 }
 
 impl Worker<'_> {
-    /// What comes of each run.
+    /// Returns what comes of each run.
     fn all(&mut self, runs: &[Vec<LlamaToken>]) -> Answer {
         let mut all = Vec::with_capacity(runs.len());
         let mut rest = runs;
@@ -261,7 +264,7 @@ impl Worker<'_> {
         Ok(all)
     }
 
-    /// How many of the first runs fit into one batch; at least one, since none is too long.
+    /// Returns how many of the first runs fit into one batch; at least one, since none is too long.
     fn fitting(&self, runs: &[Vec<LlamaToken>]) -> usize {
         let mut left = self.capacity;
         let fits = |run: &&Vec<LlamaToken>| {
@@ -306,7 +309,7 @@ fn code(error: DecodeError) -> PoolingError {
     })
 }
 
-/// Not llama.cpp's: the batch was longer than its buffer.
+/// Code of our own for a batch that is longer than its buffer.
 const TOO_LONG: i32 = -100;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! How well texts answer a query, each read together with it; see [`Reranker`].
+//! Scores of texts by how well they answer a query, each read together with it; see [`Reranker`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,20 +12,20 @@ use crate::backend::Backend;
 use crate::check::{CheckError, check_reranker};
 use crate::error::LoadError;
 use crate::model::Model;
-use crate::pooled::{ContextParams, Frame, Pooled, PoolingOptions, tokens};
+use crate::pooled::{ContextParams, Frame, PoolingContext, PoolingOptions, tokens};
 
 /// A cross-encoder: a model that reads a query and a text as one, and says with one number how well
 /// the text answers. Cloning makes another handle to the same one.
 ///
-/// It sees what vectors, which are made of each text alone, can't, and costs a decode for each text:
-/// it is for the first few hits of a search. The numbers order texts for one query; what range they
-/// are in depends on the model. The same pair has the same number whatever it is asked with, save for
-/// rounding.
+/// It sees what vectors, which are made of each text alone, can't, and costs a decode for each
+/// text: it is for the first few hits of a search. The numbers order texts for one query; what
+/// range they are in depends on the model. The same pair has the same number whatever it is asked
+/// with, save for rounding.
 ///
-/// Query and text stand between the special tokens that the file's vocabulary wants, as in
-/// `[CLS] query [SEP] text [SEP]` or `<s> query </s></s> text </s>`. A text that is too long is read in
-/// windows, at most [`Reranker::MOST_WINDOWS`] of them, and counts as its best one; of a query that is
-/// too long the beginning and the end are read, and the better answer counts.
+/// Query and text stand between the special tokens that the file's vocabulary wants, as in `[CLS]
+/// query [SEP] text [SEP]` or `<s> query </s></s> text </s>`. A text that is too long is read in
+/// windows, at most [`Reranker::MOST_WINDOWS`] of them, and counts as its best one; of a query that
+/// is too long the beginning and the end are read, and the better answer counts.
 ///
 /// ```no_run
 /// use garret_llm::{Backend, Reranker, PoolingOptions};
@@ -37,10 +37,10 @@ use crate::pooled::{ContextParams, Frame, Pooled, PoolingOptions, tokens};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Limits: llama.cpp gives all tokens the segment 0, so that a BERT that was trained to tell query and
-/// text by their segments (the ms-marco models) does with less than it knows; XLM-RoBERTa has one
-/// segment anyway. Models that want a prompt written around both (Qwen3-Reranker) are refused. Text is
-/// tokenised as for an [`Embedder`](crate::Embedder).
+/// Limits: llama.cpp gives all tokens the segment 0, so that a BERT that was trained to tell query
+/// and text by their segments (the ms-marco models) does with less than it knows; XLM-RoBERTa has
+/// one segment anyway. Models that want a prompt written around both (Qwen3-Reranker) are refused.
+/// Text is tokenised as for an [`Embedder`](crate::Embedder).
 #[derive(Clone, Debug)]
 pub struct Reranker {
     inner: Arc<Inner>,
@@ -48,7 +48,7 @@ pub struct Reranker {
 
 #[derive(Debug)]
 struct Inner {
-    pooled: Pooled,
+    pooled: PoolingContext,
     frame: Frame,
     /// Special tokens between query and text.
     between: Vec<LlamaToken>,
@@ -58,8 +58,8 @@ impl Reranker {
     /// Loads the GGUF file at `path` and makes its context.
     ///
     /// # Errors
-    /// As [`check_reranker`] and [`Model::load`]; also when an option can't work or the context can't
-    /// be made.
+    /// As [`check_reranker`] and [`Model::load`]; also when an option can't work or the context
+    /// can't be made.
     pub fn load(
         backend: Arc<Backend>,
         path: &Path,
@@ -81,11 +81,12 @@ impl Reranker {
             least: special.saturating_add(2 * LEAST_OF_TEXT as u32),
             pooling: LlamaPoolingType::Rank,
         };
-        let pooled = Pooled::new(model, options)?;
+        let pooled = PoolingContext::new(model, options)?;
         Ok(Self { inner: Arc::new(Inner { pooled, frame, between }) })
     }
 
-    /// How well each of `texts` answers `query`, in order; more is better. Blocks until it is known.
+    /// Returns how well each of `texts` answers `query`, in order; more is better. Blocks until it
+    /// is known.
     ///
     /// # Errors
     /// When llama.cpp fails, or the weights give no numbers.
@@ -100,7 +101,8 @@ impl Reranker {
         Ok(best)
     }
 
-    /// Most tokens of a query that is read as a whole: half of what query and text may have together.
+    /// Most tokens of a query that is read as a whole: half of what query and text may have
+    /// together.
     pub fn max_query_tokens(&self) -> usize {
         self.inner.room() / 2
     }
@@ -128,17 +130,19 @@ impl Rerank for Reranker {
 }
 
 impl Inner {
-    /// Tokens that query and text have room for.
+    /// Returns the tokens that query and text have room for.
     fn room(&self) -> usize {
         self.pooled.window() - self.frame.len() - self.between.len()
     }
 
-    /// Each window of each text with each part of the query before it, and which text that is.
+    /// Returns each window of each text with each part of the query before it, and which text that
+    /// is.
     fn runs(&self, query: &str, texts: &[&str]) -> (Vec<Vec<LlamaToken>>, Vec<usize>) {
         let vocab = self.pooled.model().llama().vocab();
         let query = tokens(&vocab, query);
         let parts = ends(&query, self.room() / 2);
-        let (mut runs, mut of) = (Vec::new(), Vec::new());
+        let mut runs = Vec::new();
+        let mut of = Vec::new();
         for (number, text) in texts.iter().enumerate() {
             // Beyond that many bytes none of the tokens that are read can begin: the longest word of a
             // vocabulary is far shorter.
@@ -156,7 +160,7 @@ impl Inner {
     }
 }
 
-/// All of a query, or its first and its last `most` tokens.
+/// Returns all of a query, or its first and its last `most` tokens.
 fn ends<T>(query: &[T], most: usize) -> Vec<&[T]> {
     match query.len().checked_sub(most) {
         None | Some(0) => vec![query],
@@ -164,8 +168,8 @@ fn ends<T>(query: &[T], most: usize) -> Vec<&[T]> {
     }
 }
 
-/// All of a text, or what there is of it in windows of `size` tokens, each of which begins with the
-/// last quarter of the one before.
+/// Returns all of a text, or what there is of it in windows of `size` tokens, each of which begins
+/// with the last quarter of the one before.
 fn windows<T>(text: &[T], size: usize) -> Vec<&[T]> {
     let step = (size - size / 4).max(1);
     let behind = text.len().saturating_sub(size).div_ceil(step);
@@ -173,20 +177,21 @@ fn windows<T>(text: &[T], size: usize) -> Vec<&[T]> {
     starts.map(|start| &text[start..text.len().min(start + size)]).collect()
 }
 
-/// The tokens between query and text: llama.cpp's own rule for rerankers.
+/// Returns the tokens between query and text: llama.cpp's own rule for rerankers.
 fn between(model: &Model) -> Vec<LlamaToken> {
     let vocab = model.llama().vocab();
-    let (eos, sep) = (vocab.eos(), vocab.sep());
+    let eos = vocab.eos();
+    let sep = vocab.sep();
     let eos = if eos == NO_TOKEN { sep } else { eos };
     let wanted = [(vocab.should_add_eos(), eos), (vocab.should_add_sep(), sep)];
     let wanted = wanted.into_iter().filter(|(add, token)| *add && *token != NO_TOKEN);
     wanted.map(|(_, token)| token).collect()
 }
 
-/// llama.cpp's word for a token that a vocabulary lacks.
+/// Id by which llama.cpp says that a vocabulary lacks a token.
 const NO_TOKEN: LlamaToken = LlamaToken(-1);
 
-/// A window that has no room for so many tokens of a text, and as many of a query, is of no use.
+/// Fewest tokens of a text, and of a query, that a window of use has room for.
 const LEAST_OF_TEXT: usize = 8;
 /// Bytes of the longest word that a token may stand for.
 const BYTES_OF_TOKEN: usize = 256;

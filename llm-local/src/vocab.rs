@@ -1,4 +1,4 @@
-//! What prompts need of a tokenizer: plain text to tokens, and which tokens are special.
+//! Tokenizer, as far as prompts need one: plain text to tokens, and which tokens are special.
 //!
 //! [`Vocabulary`] is implemented for llama.cpp's models; tests bring small ones of their own.
 
@@ -27,8 +27,8 @@ pub trait Vocabulary {
     /// [`TextTooLong`] for a text that the tokenizer can't address.
     fn tokenize(&self, text: &str, out: &mut Vec<Token>) -> Result<(), TextTooLong>;
 
-    /// The name of the patterns by which the tokenizer splits a text first, if it does and they have
-    /// one.
+    /// The name of the patterns by which the tokenizer splits a text first, if it does and they
+    /// have one.
     fn splits_by(&self) -> Option<String> {
         None
     }
@@ -42,11 +42,11 @@ pub trait Vocabulary {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a text of {bytes} bytes is too long for the tokenizer; shorten it")]
 pub struct TextTooLong {
-    /// Its length.
+    /// Length of the text.
     pub bytes: usize,
 }
 
-/// What a special token is for.
+/// Use of a special token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpecialKind {
     /// Structure of the prompt; the tokenizer takes its spelling as text when told so.
@@ -60,17 +60,17 @@ pub enum SpecialKind {
 /// A token that isn't ordinary text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpecialToken {
-    /// Its id.
+    /// Id of the token.
     pub id: Token,
-    /// How templates spell it.
+    /// Spelling of the token in templates.
     pub text: String,
-    /// What it is for.
+    /// Use of the token.
     pub kind: SpecialKind,
-    /// Whether the model ends its turn with it.
+    /// True if the model ends its turn with the token.
     pub ends_generation: bool,
-    /// Whether it swallows white space on its left.
+    /// True if the token swallows white space on its left.
     pub strips_left: bool,
-    /// Whether it swallows white space on its right.
+    /// True if the token swallows white space on its right.
     pub strips_right: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct Specials {
     pub bos: Option<(Token, String)>,
     /// The token a text ends with, and its spelling.
     pub eos: Option<(Token, String)>,
-    /// Whether every prompt has to begin with `bos`.
+    /// True if every prompt has to begin with `bos`.
     pub add_bos: bool,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct SpecialIndex {
     first_bytes: Vec<bool>,
 }
 
-/// Where a special token is spelled.
+/// Place where a special token is spelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Spelling<'a> {
     pub(crate) start: usize,

@@ -71,10 +71,9 @@
 //! What holds, and is tested by cutting the power at every moment of a workload: an acknowledged
 //! write is there afterwards; one that was under way is there whole or not at all.
 //!
-//! Beside redb and rkyv it stands on four crates, for the words of all languages:
-//! `unicode-segmentation` (where words begin and end), `unicode-normalization` (accents and widths
-//! folded), `rust-stemmers` (Snowball, so that "bees" finds "bee"), `whatlang` (which language,
-//! where common words don't tell). For [`vectors`] on two more: `half` (half-precision numbers), and
+//! Beside redb and rkyv it stands on `garret-language` for the words of all languages, and on
+//! `unicode-normalization` and `unicode-segmentation` for keys of facts and for spellings of what is
+//! erased. For [`vectors`] on two more: `half` (half-precision numbers), and
 //! `zerocopy` (int8 rows read where they lie, without unsafe code of ours). `postcard` writes the
 //! journal's frames and bundles, `serde_json` exports as JSON Lines: what people read elsewhere mustn't
 //! depend on how well we escape.

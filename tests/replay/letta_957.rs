@@ -28,7 +28,7 @@ fn a_conversation_of_six_windows_is_summed_up_in_pieces() {
     {
         frontier = now;
         // Each time it ends when it has taken long enough.
-        smol::block_on(agent.compact(&session(), When::Asked));
+        smol::block_on(agent.summarise(&session(), When::Asked));
     }
     assert!(frontier > turns as u64 * 2 / 3, "{frontier} of {turns} turns");
     let asked = model.asked();

@@ -4,7 +4,7 @@
 //! The oldest turns give way, whole ones, and every message is answered.
 
 use garret::agent::Options;
-use garret_core::receipt::Omitted;
+use garret_core::receipt::OmissionKind;
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{say, texts};
 
@@ -19,7 +19,7 @@ fn a_conversation_of_any_length_is_answered() {
         let outcome = say(&mut agent, &format!("Message {turn}. ").repeat(11));
         let shown = texts(&model.prompts().pop().unwrap());
         let user = shown.iter().filter(|text| text.starts_with("Message ")).count() as u64;
-        let left_out = outcome.receipt.left_out(Omitted::OldTurns);
+        let left_out = outcome.receipt.left_out(OmissionKind::OldTurns);
         assert_eq!(user + left_out, turn + 1, "each turn is shown whole or counted");
         assert_eq!(outcome.receipt.history_from.unwrap_or(turn + 1), left_out + 1);
     }

@@ -16,7 +16,7 @@ fn history_gives_way_on_a_quantised_cache() {
     let Some(chat) = chat(STARTER, options) else { return };
     let words = tokens(&chat, &"the roses in the garden need water again, ".repeat(80));
     let system = tokens(&chat, "You are a gardener.");
-    for turn in 0..5 {
+    for turn in 0..3 {
         let from = turn * 60;
         let prompt = [&system, &words[from..from + 180]].concat();
         let answer = answer(&chat, &prompt, 4, None);

@@ -19,7 +19,7 @@ fn a_summary_decodes_its_instruction_alone() {
     for turn in 0..45 {
         say(&mut agent, &format!("Remark {turn}: the hive by the fence holds {turn}00 bees."));
     }
-    let done = smol::block_on(agent.compact(&session(), When::Asked));
+    let done = smol::block_on(agent.summarise(&session(), When::Asked));
     assert!(done.leaves > 0, "{done:?}");
     let asked = model.asked();
     let asked: Vec<_> = asked.iter().filter(|asked| asked.role == ModelRole::Compactor).collect();

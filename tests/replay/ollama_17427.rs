@@ -5,7 +5,7 @@
 //! more, and the receipt counts every character that was left out.
 
 use garret::agent::Options;
-use garret_core::receipt::Omitted;
+use garret_core::receipt::OmissionKind;
 use garret_tests::scripted::ScriptedModel;
 use garret_tests::talk::{say, session, texts};
 
@@ -24,7 +24,7 @@ fn what_is_left_out_of_a_long_message_is_told_and_stored() {
             .filter(|word| word.len() == 5 && word.parse::<u32>().is_ok())
             .count()
     };
-    let left_out = usize::try_from(receipt.left_out(Omitted::MessageMiddle)).unwrap();
+    let left_out = usize::try_from(receipt.left_out(OmissionKind::MessageMiddle)).unwrap();
     let missing = 10_000 - numbers(&shown);
     // A number that is cut counts as missing, and its other part is shown.
     assert!(left_out.abs_diff(missing * 6) <= 12, "{left_out} characters, {missing} numbers");

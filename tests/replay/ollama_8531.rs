@@ -4,7 +4,7 @@
 //! Whatever is said, every prompt begins with the whole system prompt.
 
 use garret::agent::Options;
-use garret_core::receipt::Omitted;
+use garret_core::receipt::OmissionKind;
 use garret_tests::scripted::ScriptedModel;
 use garret_tests::talk::{say, texts};
 
@@ -19,7 +19,7 @@ fn the_system_prompt_is_whole_in_every_prompt() {
     let mut left_out = 0;
     for turn in 0..60 {
         let message = format!("Message {turn}: {}", "the roses need water. ".repeat(turn % 40));
-        left_out = say(&mut agent, &message).receipt.left_out(Omitted::OldTurns);
+        left_out = say(&mut agent, &message).receipt.left_out(OmissionKind::OldTurns);
     }
     assert!(left_out > 30, "the conversation outgrew the window: {left_out}");
     for prompt in model.prompts() {

@@ -4,8 +4,8 @@
 //! The grammars of companions allow no unbounded run of white space: an answer under them ends by
 //! itself and has no blank line, also of a model that would go on with blanks.
 
+use garret::anticipate::reading::Reading;
 use garret::companion::form::{Form as _, Size};
-use garret::infer::reading::Reading;
 use garret_core::model::Finish;
 use garret_llm::ChatOptions;
 use garret_tests::models::STARTER;

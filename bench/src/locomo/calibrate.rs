@@ -1,11 +1,11 @@
-//! How likely what was found is an answer.
+//! The calibration of likelihoods: how likely a hit is an answer.
 //!
 //! Every question is asked of its own conversation and of another one, of so many turns in a row as
-//! [`SIZES`] says (those of its own around its evidence): as it is, with names that nobody there has
-//! and, where there are vectors, with all its telling words made unknown, so that it is found by its
-//! meaning alone. Whether one of the first [`LOOKED_AT`] turns answers is then a logistic function of
-//! the sum of its features, the logarithm of the number of turns, how much of the question is found
-//! close together, and whether it names a speaker.
+//! [`SIZES`] says (those of its own around its evidence): as it is, with names that nobody there
+//! has and, where there are vectors, with all its telling words made unknown, so that it is found
+//! by its meaning alone. Whether one of the first [`LOOKED_AT`] turns answers is then a logistic
+//! function of the sum of its features, the logarithm of the number of turns, how much of the
+//! question is found close together, and whether it names a speaker.
 
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
@@ -24,38 +24,39 @@ use crate::vectors::Vectors;
 const SIZES: [usize; 4] = [20, 60, 200, 1_000];
 /// The best turns of a question, which the calibration is fitted to.
 const LOOKED_AT: usize = 5;
-const KNOWN: [Known; 4] = [
-    Known { words: true, names: true },
-    Known { words: true, names: false },
-    Known { words: false, names: true },
-    Known { words: false, names: false },
+const KNOWN: [KnownParts; 4] = [
+    KnownParts { words: true, names: true },
+    KnownParts { words: true, names: false },
+    KnownParts { words: false, names: true },
+    KnownParts { words: false, names: false },
 ];
 /// Likelihoods that it is told of how many questions find anything above them.
 const FLOORS: [f32; 5] = [0.01, 0.02, 0.03, 0.05, 0.1];
 
-/// What of a question is left as it is.
+/// The parts of a question that are left as they are.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Known {
+struct KnownParts {
     words: bool,
     names: bool,
 }
 
 /// A question asked of some turns.
-struct Asked<'a> {
+struct AskedQuestion<'a> {
     question: &'a Question,
     turns: usize,
     own: bool,
-    known: Known,
-    /// How much of it is found close together.
+    known: KnownParts,
+    /// The share of the question's words that are found close together.
     near: f32,
-    /// Whether it names a speaker.
+    /// 1 where the question names a speaker.
     speaker: f32,
     /// Sums of the best, the best first, and whether they answer.
     best: Vec<(f32, bool)>,
 }
 
-impl Asked<'_> {
-    /// What likelihood depends on: the sum, one, the logarithm of the turns, `near`, `speaker`.
+impl AskedQuestion<'_> {
+    /// Returns the numbers that likelihood depends on: the sum, one, the logarithm of the turns,
+    /// `near`, `speaker`.
     fn case(&self, sum: f32, answers: bool) -> Case<5> {
         let known = [sum, 1.0, (self.turns as f32).ln(), self.near, self.speaker];
         Case { known: known.map(f64::from), happened: answers }
@@ -142,8 +143,8 @@ impl<'a> Part<'a> {
         &self,
         question: &'q Question,
         vectors: Option<&Vectors>,
-        known: Known,
-    ) -> Asked<'q> {
+        known: KnownParts,
+    ) -> AskedQuestion<'q> {
         let texts = self.history.texts.iter().skip(self.from).take(self.index.len());
         let cosines: Option<Vec<f32>> =
             vectors.map(|vectors| texts.map(|text| vectors.cosine(&question.text, text)).collect());
@@ -151,7 +152,9 @@ impl<'a> Part<'a> {
         let ask = Ask { cosines: cosines.as_deref(), ..Ask::new(&text, LOOKED_AT) };
         let own = is_own(self.history, question);
         let weights = if vectors.is_some() { &WEIGHTS_WITH_VECTORS } else { &WEIGHTS };
-        let (mut near, mut speaker, mut best) = (0.0_f32, 0.0_f32, Vec::new());
+        let mut near = 0.0_f32;
+        let mut speaker = 0.0_f32;
+        let mut best = Vec::new();
         self.index.features(&ask, &mut |unit| {
             for (name, value) in NAMES.iter().zip(unit.parts) {
                 match *name {
@@ -166,12 +169,12 @@ impl<'a> Part<'a> {
         });
         best.sort_by(|a, b| b.0.total_cmp(&a.0));
         best.truncate(LOOKED_AT);
-        Asked { question, turns: self.index.len(), own, known, near, speaker, best }
+        AskedQuestion { question, turns: self.index.len(), own, known, near, speaker, best }
     }
 }
 
 /// A question whose telling words, or names, which begin with a capital, are in no text.
-fn left(question: &str, known: Known) -> String {
+fn left(question: &str, known: KnownParts) -> String {
     let words = question.split(' ').enumerate().map(|(at, word)| {
         let name = at > 0 && word.starts_with(char::is_uppercase);
         let short = word.chars().filter(|c| c.is_alphabetic()).count() < 4;
@@ -183,7 +186,7 @@ fn left(question: &str, known: Known) -> String {
     words.collect::<Vec<_>>().join(" ")
 }
 
-fn fit<'a>(asked: impl Iterator<Item = &'a Asked<'a>>) -> Calibration {
+fn fit<'a>(asked: impl Iterator<Item = &'a AskedQuestion<'a>>) -> Calibration {
     let cases: Vec<_> = asked
         .flat_map(|one| one.best.iter().map(|(sum, answers)| one.case(*sum, *answers)))
         .collect();
@@ -198,8 +201,8 @@ fn fit<'a>(asked: impl Iterator<Item = &'a Asked<'a>>) -> Calibration {
     }
 }
 
-/// How likely, by a calibration that was fitted on the other conversations, the best turn is.
-fn report(asked: &[Asked<'_>]) {
+/// Prints how likely the best turn is by a calibration that was fitted on the other conversations.
+fn report(asked: &[AskedQuestion<'_>]) {
     let mut fitted: HashMap<&str, Calibration> = HashMap::new();
     for one in asked {
         let held_out = one.question.conv.as_str();
@@ -207,7 +210,7 @@ fn report(asked: &[Asked<'_>]) {
             .entry(held_out)
             .or_insert_with(|| fit(asked.iter().filter(|one| one.question.conv != held_out)));
     }
-    let likely = |one: &Asked<'_>| {
+    let likely = |one: &AskedQuestion<'_>| {
         let best = one.best.first().map_or(f32::NEG_INFINITY, |(sum, _)| *sum);
         let Some(by) = fitted.get(one.question.conv.as_str()) else { return 0.0 };
         let named = by.with_speaker * one.speaker;
@@ -223,7 +226,7 @@ fn report(asked: &[Asked<'_>]) {
                 .iter()
                 .filter(|one| one.turns > from && one.turns <= size && one.known == known);
             let some: Vec<_> = some.map(|one| (one, likely(one))).collect();
-            let of = |what: &str, which: &dyn Fn(&Asked<'_>) -> bool| {
+            let of = |what: &str, which: &dyn Fn(&AskedQuestion<'_>) -> bool| {
                 let some: Vec<f32> =
                     some.iter().filter(|(one, _)| which(one)).map(|(_, likely)| *likely).collect();
                 let above = |floor: f32| some.iter().filter(|likely| **likely >= floor).count();
@@ -240,7 +243,8 @@ fn report(asked: &[Asked<'_>]) {
             if some.is_empty() {
                 continue;
             }
-            let answered = |one: &Asked<'_>| one.best.first().is_some_and(|(_, answers)| *answers);
+            let answered =
+                |one: &AskedQuestion<'_>| one.best.first().is_some_and(|(_, answers)| *answers);
             of("own conversation, the best answers", &answered);
             of("own conversation, all", &|one| one.own);
             of("another conversation", &|one| !one.own);
@@ -255,7 +259,7 @@ mod tests {
     #[test]
     fn a_question_without_its_words_keeps_what_it_asks_for_and_whom_it_names() {
         let question = "When did Ada harvest the honey?";
-        let left = |words, names| left(question, Known { words, names });
+        let left = |words, names| left(question, KnownParts { words, names });
         assert_eq!(left(true, true), question);
         assert_eq!(left(false, true), "When did Ada zqharvest the zqhoney?");
         assert_eq!(left(true, false), "When did zqada harvest the honey?");

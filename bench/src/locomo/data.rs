@@ -32,7 +32,7 @@ pub(crate) struct Question {
     /// The question as it is embedded.
     #[serde(skip)]
     pub(crate) text: String,
-    /// By number of the unit in the question's history.
+    /// Cosines by the number of the document in the question's history.
     #[serde(skip)]
     pub(crate) cosines: Option<Vec<f32>>,
 }
@@ -44,14 +44,14 @@ impl Turn {
         format!("{}{}", self.text, caption.unwrap_or_default())
     }
 
-    /// When, in milliseconds since 1970, as if in UTC.
+    /// Returns the moment in milliseconds since 1970, as if in UTC.
     pub(crate) fn at_ms(&self) -> Result<i64, Box<dyn Error>> {
         let time: jiff::civil::DateTime = self.timestamp.parse()?;
         Ok(jiff::tz::TimeZone::UTC.to_timestamp(time)?.as_millisecond())
     }
 }
 
-/// All turns of a folder.
+/// Reads all turns of a folder.
 pub(crate) fn turns(folder: &Path) -> Result<Vec<Turn>, Box<dyn Error>> {
     lines::read(&folder.join("locomo_turns.jsonl"))
 }

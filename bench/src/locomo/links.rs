@@ -1,8 +1,9 @@
-//! Whether links help to find what answers.
+//! The use of links in finding what answers.
 //!
-//! No data at hand has facts with links and questions about them, so every turn is stored as a fact,
-//! which has no neighbours as messages have, and linked to the turns beside it. What comes right
-//! before or after a hit often answers: the links can do for facts what neighbours do for messages.
+//! No data at hand has facts with links and questions about them, so every turn is stored as a
+//! fact, which has no neighbours as messages have, and linked to the turns beside it. What comes
+//! right before or after a hit often answers: the links can do for facts what neighbours do for
+//! messages.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -39,14 +40,15 @@ pub(super) fn run(
 /// The turns of a conversation as facts.
 struct Facts<'a> {
     store: Store,
-    /// By the id of the fact.
+    /// Turns by the ids of their facts.
     turns: HashMap<String, &'a str>,
 }
 
 impl<'a> Facts<'a> {
     fn of(said: &[&'a Turn], linked: bool) -> Result<Self, Box<dyn Error>> {
         let store = Store::on_medium("links", Box::new(RamMedium::new()))?;
-        let (mut turns, mut before) = (HashMap::new(), None);
+        let mut turns = HashMap::new();
+        let mut before = None;
         for turn in said {
             let unix_ms = turn.at_ms()?;
             let fact = NewFact {

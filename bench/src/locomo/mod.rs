@@ -54,13 +54,13 @@ pub(crate) struct Options {
 }
 
 #[derive(Serialize)]
-struct Found<'a> {
+struct FoundTurns<'a> {
     id: &'a str,
     ranked: Vec<&'a str>,
 }
 
 /// A question with everything that could answer it.
-struct Asked<'a> {
+struct AskedQuestion<'a> {
     question: &'a Question,
     /// The turn of each candidate.
     turns: Vec<&'a str>,
@@ -89,7 +89,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
         let others = asked.iter().filter(|one| one.question.conv != **held_out);
         fitted.insert(held_out.as_str(), fit(others.map(|one| &one.example)));
     }
-    let of_others = |one: &Asked<'_>| fitted.get(one.question.conv.as_str()).unwrap_or(in_code);
+    let of_others =
+        |one: &AskedQuestion<'_>| fitted.get(one.question.conv.as_str()).unwrap_or(in_code);
     let count = conversations.len();
     println!(
         "{} questions with evidence, {count} conversations, {} turns",
@@ -123,9 +124,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 #[derive(Default)]
 struct History<'a> {
     index: Index,
-    /// By number of the unit.
+    /// Turns by the number of the document.
     said: Vec<&'a Turn>,
-    /// What is embedded of each.
+    /// The text of each that is embedded.
     texts: Vec<String>,
 }
 
@@ -177,8 +178,8 @@ fn embed(
 }
 
 /// Collects the candidates of a question.
-fn ask<'a>(histories: &HashMap<&str, History<'a>>, question: &'a Question) -> Asked<'a> {
-    let mut asked = Asked {
+fn ask<'a>(histories: &HashMap<&str, History<'a>>, question: &'a Question) -> AskedQuestion<'a> {
+    let mut asked = AskedQuestion {
         question,
         turns: Vec::new(),
         example: Example { candidates: Vec::new(), is_answer: Vec::new() },
@@ -194,25 +195,30 @@ fn ask<'a>(histories: &HashMap<&str, History<'a>>, question: &'a Question) -> As
     asked
 }
 
-/// How many turns of a question are written to a run.
+/// Turns of a question that are written to a run.
 const KEPT: usize = 100;
 
 /// The turns of a question, the best first.
-fn ranked<'a>(asked: &Asked<'a>, weights: &Features) -> Vec<&'a str> {
+fn ranked<'a>(asked: &AskedQuestion<'a>, weights: &Features) -> Vec<&'a str> {
     let scores = asked.example.candidates.iter().map(|one| blend(one, weights));
     let mut all: Vec<_> = scores.zip(&asked.turns).collect();
     all.sort_by(|a, b| b.0.total_cmp(&a.0));
     all.into_iter().map(|(_, turn)| *turn).collect()
 }
 
-fn report<'w>(title: &str, asked: &[Asked<'_>], weights: impl Fn(&Asked<'_>) -> &'w Features) {
+fn report<'w>(
+    title: &str,
+    asked: &[AskedQuestion<'_>],
+    weights: impl Fn(&AskedQuestion<'_>) -> &'w Features,
+) {
     let found = asked.iter().map(|one| (one.question, ranked(one, weights(one))));
     print(title, found);
 }
 
 /// Prints how well questions were answered: by turns, the best first.
 fn print<'a>(title: &str, found: impl Iterator<Item = (&'a Question, Vec<&'a str>)>) {
-    let (mut sums, mut count) = ([0.0_f64; 3], 0_u32);
+    let mut sums = [0.0_f64; 3];
+    let mut count = 0_u32;
     for (question, ranked) in found {
         let scores = scores(&question.evidence, &ranked);
         sums.iter_mut().zip(scores).for_each(|(sum, one)| *sum += one);
@@ -222,7 +228,8 @@ fn print<'a>(title: &str, found: impl Iterator<Item = (&'a Question, Vec<&'a str
     println!("R@10 {ten:.4}  R@5 {five:.4}  MRR {reciprocal:.4}  {title}");
 }
 
-/// Recall among the first ten and five, and the reciprocal of the rank of the first answer.
+/// Returns the recall among the first ten and five, and the reciprocal of the rank of the first
+/// answer.
 fn scores(evidence: &[String], ranked: &[&str]) -> [f64; 3] {
     let recall = |k: usize| {
         let found = evidence.iter().filter(|turn| ranked.iter().take(k).any(|one| one == turn));
@@ -234,13 +241,13 @@ fn scores(evidence: &[String], ranked: &[&str]) -> [f64; 3] {
 
 fn write<'w>(
     path: &Path,
-    asked: &[Asked<'_>],
-    weights: impl Fn(&Asked<'_>) -> &'w Features,
+    asked: &[AskedQuestion<'_>],
+    weights: impl Fn(&AskedQuestion<'_>) -> &'w Features,
 ) -> Result<(), Box<dyn Error>> {
     let found = asked.iter().map(|one| {
         let mut ranked = ranked(one, weights(one));
         ranked.truncate(KEPT);
-        Found { id: &one.question.id, ranked }
+        FoundTurns { id: &one.question.id, ranked }
     });
     lines::write(path, found)
 }

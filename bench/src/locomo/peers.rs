@@ -8,21 +8,21 @@ use serde::Serialize;
 use super::data::{Question, Turn};
 use super::{KEPT, Options, print};
 use crate::lines;
-use crate::peers::{LOCOMO_FTS5, LOCOMO_LEAN_MEMORY, LOCOMO_MEM0, Measured, Peers};
+use crate::peers::{Figures, LOCOMO_FTS5, LOCOMO_LEAN_MEMORY, LOCOMO_MEM0, Peers};
 use crate::vectors::Vectors;
 
-/// What a peer is told.
+/// A turn as a peer is told it.
 #[derive(Serialize)]
-struct Told {
+struct PeerTurn {
     conv: String,
     speaker: String,
     at_ms: i64,
     text: String,
 }
 
-/// What it is asked.
+/// A question as a peer is asked it.
 #[derive(Serialize)]
-struct Asked {
+struct PeerQuestion {
     conv: String,
     text: String,
 }
@@ -37,17 +37,20 @@ pub(super) fn run(
     let peers = Peers::prepare();
     let folder = tempfile::tempdir()?;
     let file = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-    let (history, asked, k) = (file("history"), file("questions"), KEPT.to_string());
-    let told: Vec<Told> = turns.iter().map(told).collect::<Result<_, _>>()?;
+    let history = file("history");
+    let asked = file("questions");
+    let k = KEPT.to_string();
+    let told: Vec<PeerTurn> = turns.iter().map(told).collect::<Result<_, _>>()?;
     lines::write(Path::new(&history), &told)?;
-    let ask = |one: &Question| Asked { conv: one.conv.clone(), text: one.question.clone() };
+    let ask = |one: &Question| PeerQuestion { conv: one.conv.clone(), text: one.question.clone() };
     lines::write(Path::new(&asked), questions.iter().map(ask))?;
     let mut all = vec![peers.run(LOCOMO_FTS5, &[&history, &asked, &k])];
     if let Some(embedder) = &options.embedder {
         let texts = told.iter().map(|told| &told.text);
         let texts = texts.chain(questions.iter().map(|question| &question.question));
         let texts: Vec<&str> = texts.map(String::as_str).collect();
-        let (vectors, dims) = (file("vectors"), embed(options, embedder, &texts)?);
+        let vectors = file("vectors");
+        let dims = embed(options, embedder, &texts)?;
         std::fs::write(&vectors, &dims.1)?;
         for peer in [LOCOMO_LEAN_MEMORY, LOCOMO_MEM0] {
             all.push(peers.run(peer, &[&history, &asked, &k, &vectors, &dims.0]));
@@ -62,9 +65,9 @@ pub(super) fn run(
 }
 
 /// A turn with its day and its speaker, as Garret indexes it.
-fn told(turn: &Turn) -> Result<Told, Box<dyn Error>> {
+fn told(turn: &Turn) -> Result<PeerTurn, Box<dyn Error>> {
     let day: jiff::civil::DateTime = turn.timestamp.parse()?;
-    Ok(Told {
+    Ok(PeerTurn {
         conv: turn.conv.clone(),
         speaker: turn.speaker.clone(),
         at_ms: turn.at_ms()?,
@@ -88,7 +91,7 @@ fn embed(
 }
 
 fn report(
-    measured: &Measured,
+    measured: &Figures,
     turns: &[Turn],
     questions: &[Question],
 ) -> Result<(), Box<dyn Error>> {

@@ -1,9 +1,10 @@
 //! `prefill`: what a conversation with companions costs in tokens that are prefilled.
 //!
-//! Garret's are those that the model says it decoded, before the first token of a reply and, in idle
-//! time, by kind. Beside them stands what a server prefills that gets the same work as separate
-//! requests and reuses the longest prefix that a request has in common with what its slot holds; see
-//! [`slots`]. What it would never be asked, to bring the conversation into the cache, it isn't.
+//! Garret's are those that the model says it decoded, before the first token of a reply and, in
+//! idle time, by kind. Beside them stands what a server prefills that gets the same work as
+//! separate requests and reuses the longest prefix that a request has in common with what its slot
+//! holds; see [`slots`]. What it would never be asked, to bring the conversation into the cache, it
+//! isn't.
 
 mod short;
 mod slots;
@@ -24,13 +25,13 @@ use garret_llm::Model;
 use garret_llm::encoder::Encoder;
 
 use crate::record::{Call, Recorder};
-use crate::report::{Missed, Report, Target, Unit};
+use crate::report::{MissedTargets, Report, Target, Unit};
 use crate::statistics::{median, percentile};
 use crate::{answers, conditions, talk};
-use short::Short;
+use short::ShortModel;
 use slots::{Server, Shape, common};
 
-/// What to measure.
+/// Options of `prefill`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Chat model [default: the starter model]
@@ -67,12 +68,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 }
 
 struct Bench {
-    agent: Agent<Recorder<Short>, Encoder<Model>>,
-    recorder: Recorder<Short>,
+    agent: Agent<Recorder<ShortModel>, Encoder<Model>>,
+    recorder: Recorder<ShortModel>,
     session: SessionId,
     /// Tokens decoded before the first token for each that was new, turn by turn.
     foreground: Vec<f64>,
-    spent: Spent,
+    spent: PrefilledTokens,
     /// Prompts without any cache.
     resent: u64,
     servers: [(&'static str, Server); 4],
@@ -81,7 +82,7 @@ struct Bench {
 
 /// Tokens prefilled by Garret.
 #[derive(Default)]
-struct Spent {
+struct PrefilledTokens {
     replies: u64,
     settled: u64,
     rebased: u64,
@@ -90,7 +91,7 @@ struct Spent {
     values: u64,
 }
 
-impl Spent {
+impl PrefilledTokens {
     fn add(&mut self, call: &Call) {
         let grammar = call.grammar.as_deref().unwrap_or_default();
         let kind = match call.role {
@@ -115,7 +116,7 @@ impl Bench {
         let plan = Plan::new(config)?;
         let (model, encoder) = plan.load(config)?;
         conditions::print(config, &plan, model.facts());
-        let recorder = Recorder::new(Short { model, answers });
+        let recorder = Recorder::new(ShortModel { model, answers });
         let parts = conditions::parts(config, recorder.clone(), encoder)?;
         let options = conditions::options(config, &parts.model);
         let agent = Agent::new(parts, options)?;
@@ -130,7 +131,7 @@ impl Bench {
             recorder,
             session: "bench".parse()?,
             foreground: Vec::new(),
-            spent: Spent::default(),
+            spent: PrefilledTokens::default(),
             resent: 0,
             servers,
             compactions: 0,
@@ -143,7 +144,7 @@ impl Bench {
         let answered = smol::block_on(self.agent.turn(&self.session, &text, &stop, &mut |_| {}));
         let receipt = answered?.receipt;
         let idled = smol::block_on(self.agent.idle(&self.session));
-        self.compactions += u32::from(idled.compaction.rebased > 0);
+        self.compactions += u32::from(idled.summaries.rebased > 0);
         let calls = self.recorder.take();
         let before = self.spent.background();
         self.account(&calls);
@@ -179,7 +180,7 @@ impl Bench {
         }
     }
 
-    fn report(&self, options: &Options) -> Result<(), Missed> {
+    fn report(&self, options: &Options) -> Result<(), MissedTargets> {
         let mut report = Report::default();
         let by = if options.scripted_companions { "by rule" } else { "by the model" };
         report.heading(&format!(
@@ -188,7 +189,8 @@ impl Bench {
         ));
         let target = Some(Target::AtMost(1.1));
         let ratio = "before the reply / message and volatile block";
-        let (half, most) = (median(&self.foreground), percentile(&self.foreground, 0.95));
+        let half = median(&self.foreground);
+        let most = percentile(&self.foreground, 0.95);
         report.figure(&format!("{ratio}, median"), half, Unit::Ratio, target);
         report.figure(&format!("{ratio}, p95"), most, Unit::Ratio, target);
         let spent = &self.spent;

@@ -1,4 +1,5 @@
-//! A model whose companions are answered for: their prompts are decoded, their answers written by rule.
+//! A model whose companions are answered for: their prompts are decoded, their answers written by
+//! rule.
 
 use std::collections::VecDeque;
 use std::task::{Context, Poll, ready};
@@ -8,14 +9,15 @@ use garret_llm::{ChatError, LlamaChat, LlamaReply};
 
 use crate::answers;
 
-/// See the module. Unless it `answers`, everything is passed on as it is.
+/// A model whose replies are short; see the module. Unless it `answers`, everything is passed on as
+/// it is.
 #[derive(Clone)]
-pub(super) struct Short {
+pub(super) struct ShortModel {
     pub(super) model: LlamaChat,
     pub(super) answers: bool,
 }
 
-impl ChatModel for Short {
+impl ChatModel for ShortModel {
     type Reply = ShortReply;
     type Error = ChatError;
 

@@ -1,4 +1,5 @@
-//! What a server prefills that keeps the newest request of each slot: its prompt and its answer.
+//! A server that keeps the newest request of each slot, its prompt and its answer: what it
+//! prefills.
 //!
 //! llama.cpp's server reuses, with its prompt cache, the longest prefix that a request and its slot
 //! have in common. Nothing is decoded here: tokens are compared and counted.
@@ -10,7 +11,7 @@ use crate::record::Call;
 
 /// The slots of one server, and what it prefilled.
 pub(super) struct Server {
-    /// How the requests of a role are sent.
+    /// The form of companions' requests.
     shape: Shape,
     /// A slot for each role, else one for all.
     by_role: bool,
@@ -18,12 +19,13 @@ pub(super) struct Server {
     pub(super) prefilled: u64,
 }
 
-/// How companions' requests look.
+/// A form of companions' requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// The conversation as the main role sends it, and what is asked after it: Garret's own prompts.
+    /// The conversation as the main role sends it, and what is asked after it: Garret's own
+    /// prompts.
     Forked,
-    /// What is asked first, as a companion's own instructions, and the conversation after it.
+    /// The question first, as a companion's own instructions, and the conversation after it.
     Own,
 }
 
@@ -66,7 +68,8 @@ mod tests {
 
     fn call(role: ModelRole, prompt: &[i32], answer: &[i32]) -> Call {
         let tokens = |ids: &[i32]| ids.iter().map(|id| Token(*id)).collect();
-        let (prompt, answer) = (tokens(prompt), tokens(answer));
+        let prompt = tokens(prompt);
+        let answer = tokens(answer);
         Call { role, prompt, max_tokens: 9, grammar: None, prefilled: 0, answer }
     }
 

@@ -15,7 +15,7 @@ use garret_storage::{ImportedTurn, Store};
 use super::corpus::{Query, Record};
 use super::vectors;
 use crate::machine::{process_time, status_bytes, timed};
-use crate::peers::Measured;
+use crate::peers::Figures;
 use crate::{lines, stand_in};
 
 /// The task of a process of Garret's.
@@ -65,7 +65,7 @@ pub(super) fn open(folder: &Path) -> Result<Store, Box<dyn Error>> {
 
 /// Stores records in batches. To `hang`, the last of them one by one, so that they are in the
 /// journal alone when the process is killed.
-fn fill(folder: &Path, records: &Path, hang: bool) -> Result<Measured, Box<dyn Error>> {
+fn fill(folder: &Path, records: &Path, hang: bool) -> Result<Figures, Box<dyn Error>> {
     let records: Vec<Record> = lines::read(records)?;
     let store = open(folder)?;
     let last = if hang { LAST.min(records.len()) } else { 0 };
@@ -82,7 +82,7 @@ fn fill(folder: &Path, records: &Path, hang: bool) -> Result<Measured, Box<dyn E
         std::io::stdin().read_exact(&mut [0]).unwrap_or_default();
     }
     drop(store);
-    Ok(Measured {
+    Ok(Figures {
         inserts_per_s: Some(batches.len() as f64 / spent.as_secs_f64()),
         file_bytes: Some(folder_bytes(folder)?),
         ..garret()
@@ -138,10 +138,11 @@ pub(super) fn folder_bytes(folder: &Path) -> Result<f64, Box<dyn Error>> {
     Ok(bytes)
 }
 
-fn embed(folder: &Path) -> Result<Measured, Box<dyn Error>> {
+fn embed(folder: &Path) -> Result<Figures, Box<dyn Error>> {
     let store = open(folder)?;
     stand_in::set(&store)?;
-    let (mut count, mut spent) = (0, Duration::ZERO);
+    let mut count = 0;
+    let mut spent = Duration::ZERO;
     loop {
         let texts = store.unembedded(10_000)?;
         if texts.is_empty() {
@@ -154,7 +155,7 @@ fn embed(folder: &Path) -> Result<Measured, Box<dyn Error>> {
         store.tend_vectors()?;
         spent += process_time() - before;
     }
-    Ok(Measured {
+    Ok(Figures {
         inserts_per_s: Some(f64::from(u32::try_from(count)?) / spent.as_secs_f64()),
         file_bytes: Some(folder_bytes(folder)?),
         ..garret()
@@ -167,7 +168,7 @@ fn query(
     queries: &Path,
     k: usize,
     vectors: bool,
-) -> Result<Measured, Box<dyn Error>> {
+) -> Result<Figures, Box<dyn Error>> {
     let queries: Vec<Query> = lines::read(queries)?;
     let embedded: Vec<_> = queries.iter().map(|query| stand_in::embed(&query.text)).collect();
     let mut asked = queries.iter().zip(&embedded).map(|(query, vector)| Search {
@@ -185,7 +186,7 @@ fn query(
     });
     let store = store?;
     let mut measured =
-        Measured { first_us: Some(first.wall_us), first_cpu_us: Some(first.cpu_us), ..garret() };
+        Figures { first_us: Some(first.wall_us), first_cpu_us: Some(first.cpu_us), ..garret() };
     asked.try_for_each(|query| {
         let (found, took) = timed(|| store.find(&query));
         measured.wall_us.push(took.wall_us);
@@ -196,7 +197,7 @@ fn query(
     Ok(measured)
 }
 
-fn reopen(folder: &Path, session: &str) -> Result<Measured, Box<dyn Error>> {
+fn reopen(folder: &Path, session: &str) -> Result<Figures, Box<dyn Error>> {
     let session = session.parse()?;
     let before = process_time();
     let store = open(folder)?;
@@ -206,12 +207,12 @@ fn reopen(folder: &Path, session: &str) -> Result<Measured, Box<dyn Error>> {
     if read != 1 {
         return Err(format!("session {session} lost its turn {last}").into());
     }
-    Ok(Measured { cpu_us: vec![spent], ..garret() })
+    Ok(Figures { cpu_us: vec![spent], ..garret() })
 }
 
-fn garret() -> Measured {
+fn garret() -> Figures {
     let version = env!("CARGO_PKG_VERSION").to_owned();
-    Measured { peer: "Garret".to_owned(), version, ..Measured::default() }
+    Figures { peer: "Garret".to_owned(), version, ..Figures::default() }
 }
 
 #[cfg(test)]

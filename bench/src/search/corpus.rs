@@ -1,4 +1,4 @@
-//! What is said in a measured memory, and what it is asked.
+//! The records of a measured memory, and its queries.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -70,7 +70,8 @@ fn repeated(turns: &[Record], count: usize) -> Vec<Record> {
     let words: Vec<&str> = turns.iter().flat_map(|turn| turn.text.split_whitespace()).collect();
     let mut random = Random::new(11);
     let one = |number: usize| {
-        let (turn, round) = (&turns[number % turns.len()], number / turns.len());
+        let turn = &turns[number % turns.len()];
+        let round = number / turns.len();
         if round == 0 || words.is_empty() {
             return turn.clone();
         }
@@ -96,7 +97,8 @@ fn invented(count: usize) -> Vec<Record> {
         let ranks = vocabulary.len() as f64;
         let mut word = || &*vocabulary[(ranks.powf(random.unit()) - 1.0) as usize];
         let text: Vec<_> = (0..length).map(|_| word()).collect();
-        let (session, place) = (number / 20, number % 20);
+        let session = number / 20;
+        let place = number % 20;
         Record {
             session: format!("day-{session}"),
             speaker: if place.is_multiple_of(2) { "Ada" } else { "Tom" }.to_owned(),
@@ -116,8 +118,8 @@ fn vocabulary(random: &mut Random) -> Vec<String> {
                   market spring summer morning evening garden kitchen music train letter winter";
     let mut words: Vec<String> = common.split_whitespace().map(str::to_owned).collect();
     let mut known: HashSet<String> = words.iter().cloned().collect();
-    let (onsets, vowels) =
-        (["b", "d", "f", "gr", "k", "l", "m", "n", "p", "st", "t", "v"], "aeiou");
+    let onsets = ["b", "d", "f", "gr", "k", "l", "m", "n", "p", "st", "t", "v"];
+    let vowels = "aeiou";
     let vowels: Vec<_> = vowels.chars().collect();
     while words.len() < 20_000 {
         let mut word = String::new();

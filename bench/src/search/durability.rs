@@ -11,7 +11,7 @@ use super::child;
 use super::corpus::{self, Record};
 use super::loopback::Loopback;
 use super::process;
-use crate::peers::{Measured, Peers, SQLITE_WAL};
+use crate::peers::{Figures, Peers, SQLITE_WAL};
 use crate::report::{Report, Target, Unit};
 use crate::statistics::median;
 use crate::{lines, machine};
@@ -22,7 +22,8 @@ const PAGE: usize = 4_096;
 
 /// Syncs that are measured, bytes of an add, and how many adds may share a sync.
 const SYNCS: usize = 2_048;
-/// Syncs before that, so that files have their size: as many as are folded at once, and more.
+/// Syncs before those that are measured, so that files have their size: as many as are folded at
+/// once, and more.
 const BEFORE: usize = 2_100;
 const BYTES: usize = 160;
 const GROUP: usize = 16;
@@ -101,7 +102,9 @@ fn peers_bytes(
     let mut all = vec![("redb, durable commits".to_owned(), each(bytes))];
 
     let file = folder(device, "sqlite", group)?.join("wal.db");
-    let (file, bytes, shared) = (file.to_string_lossy(), BYTES.to_string(), group.to_string());
+    let file = file.to_string_lossy();
+    let bytes = BYTES.to_string();
+    let shared = group.to_string();
     let adds = |count: usize| peers.run(SQLITE_WAL, &[&file, &count.to_string(), &bytes, &shared]);
     if adds(BEFORE * group).is_some()
         && let (Some(sqlite), bytes) = device.written(|| adds(count))?
@@ -130,7 +133,7 @@ fn garret_bytes(device: &Loopback, group: usize) -> Result<(f64, f64), Box<dyn E
     Ok((acknowledged / (FEW * group) as f64, whole / (SYNCS * group) as f64))
 }
 
-/// Of the syncs, those before anything is folded into the records.
+/// Syncs before the first checkpoint of the journal.
 const FEW: usize = 200;
 
 fn folder(device: &Loopback, name: &str, group: usize) -> Result<PathBuf, std::io::Error> {
@@ -149,7 +152,7 @@ fn texts(count: usize) -> Vec<Record> {
     (0..count).map(one).collect()
 }
 
-/// What redb alone takes, committing each group as durable.
+/// Measures what redb alone takes, committing each group as durable.
 fn redb_adds(database: &Database, count: usize, group: usize) -> Result<(), Box<dyn Error>> {
     const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("said");
     let numbers: Vec<_> = (0..count as u64).collect();
@@ -174,10 +177,12 @@ fn import(options: &Options, report: &mut Report) -> Result<(), Box<dyn Error>> 
     let round = |_| -> Result<(f64, f64), Box<dyn Error>> {
         let folder = tempfile::tempdir()?;
         let store = child::open(folder.path())?;
-        let (before, began) = (machine::process_time(), Instant::now());
+        let before = machine::process_time();
+        let began = Instant::now();
         child::import(&store, &records, batch)?;
         drop(store);
-        let (cpu, wall) = (machine::process_time() - before, began.elapsed());
+        let cpu = machine::process_time() - before;
+        let wall = began.elapsed();
         let rate = |time: Duration| records.len() as f64 / time.as_secs_f64();
         Ok((rate(cpu), rate(wall)))
     };
@@ -193,7 +198,8 @@ fn import(options: &Options, report: &mut Report) -> Result<(), Box<dyn Error>> 
 fn reopen(options: &Options, report: &mut Report, count: usize) -> Result<(), Box<dyn Error>> {
     report.heading(&format!("reopen: {count} records, the process that stored them killed"));
     let folder = tempfile::tempdir()?;
-    let (data, file) = (folder.path().join("data"), folder.path().join("records.jsonl"));
+    let data = folder.path().join("data");
+    let file = folder.path().join("records.jsonl");
     std::fs::create_dir(&data)?;
     let records = corpus::records(options.data.as_deref(), count)?;
     lines::write(&file, &records)?;
@@ -202,7 +208,7 @@ fn reopen(options: &Options, report: &mut Report, count: usize) -> Result<(), Bo
     // Each time as it was left: reading writes nothing.
     let open = |_| process::spawn(&["reopen", &data.to_string_lossy(), last]);
     let opened = (0..5).map(open).collect::<Result<Vec<_>, _>>()?;
-    let time = median(&opened.iter().map(Measured::p50).collect::<Vec<_>>());
+    let time = median(&opened.iter().map(Figures::p50).collect::<Vec<_>>());
     let target = Some(Target::AtMost(50_000.0));
     report.figure("open and read the last record, processor", time, Unit::Time, target);
     Ok(())

@@ -38,7 +38,7 @@ impl Loopback {
         Ok(new)
     }
 
-    /// Where it is mounted.
+    /// Returns the folder at which the device is mounted.
     pub(super) fn path(&self) -> PathBuf {
         self.folder.path().join("mounted")
     }
@@ -62,7 +62,7 @@ impl Loopback {
     }
 }
 
-/// In `/sys/block/*/stat`, whatever the device's own sectors are.
+/// Bytes of a sector in `/sys/block/*/stat`, whatever the device's own sectors are.
 const SECTOR: f64 = 512.0;
 
 impl Drop for Loopback {

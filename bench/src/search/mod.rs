@@ -24,7 +24,7 @@ use crate::machine;
 use crate::peers::Peers;
 use crate::report::Report;
 
-/// What to measure.
+/// Options of `search`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Measure this part alone; may be given several times [default: all]

@@ -7,7 +7,7 @@ use super::Options;
 use super::corpus;
 use super::process;
 use crate::lines;
-use crate::peers::{FTS5, LEAN_MEMORY, Measured, Peers};
+use crate::peers::{FTS5, Figures, LEAN_MEMORY, Peers};
 use crate::report::{Figure, Report, Target, Unit};
 use crate::stand_in;
 
@@ -57,36 +57,38 @@ fn measure(
     let data = file("garret");
     std::fs::create_dir(&data)?;
     let filled = process::spawn(&["fill", &data, &records])?;
-    let (asked_all, k) = (queries(QUERIES)?, K.to_string());
+    let asked_all = queries(QUERIES)?;
+    let k = K.to_string();
     let words = process::spawn(&["query", &data, &asked_all, &k])?;
     let embedded = process::spawn(&["embed", &data])?;
     let hybrid = process::spawn(&["query", "--vectors", &data, &asked_all, &k])?;
 
     let folder_of = |name: &str| std::fs::create_dir(file(name)).map(|()| file(name));
-    let (fts5, lean) = (folder_of("fts5")?, folder_of("lean-memory")?);
+    let fts5 = folder_of("fts5")?;
+    let lean = folder_of("lean-memory")?;
     let mut theirs = Vec::new();
     theirs.extend(peers.run(FTS5, &[&records, &queries(QUERIES_FTS5)?, &k, &fts5]));
     let queries = queries(QUERIES_LEAN_MEMORY)?;
     theirs.extend(
         peers.run(LEAN_MEMORY, &[&records, &queries, &k, &lean, &stand_in::DIMS.to_string()]),
     );
-    let ours = Ours { count, most_us, filled, words, embedded, hybrid };
+    let ours = GarretFigures { count, most_us, filled, words, embedded, hybrid };
     ours.print(report, &theirs);
     Ok(())
 }
 
-/// What was measured of Garret.
-struct Ours {
+/// Garret's own figures.
+struct GarretFigures {
     count: usize,
     most_us: f64,
-    filled: Measured,
-    words: Measured,
-    embedded: Measured,
-    hybrid: Measured,
+    filled: Figures,
+    words: Figures,
+    embedded: Figures,
+    hybrid: Figures,
 }
 
-impl Ours {
-    fn print(&self, report: &mut Report, theirs: &[Measured]) {
+impl GarretFigures {
+    fn print(&self, report: &mut Report, theirs: &[Figures]) {
         let Self { count, most_us, .. } = *self;
         let figure = |report: &mut Report, what, value: Option<f64>, unit, target| {
             report.figure(what, value.unwrap_or(f64::NAN), unit, target)
@@ -111,8 +113,8 @@ impl Ours {
         let p99 = Some(self.words.p99());
         figure(report, "query by words alone p99, processor", p99, Unit::Time, None);
         for (what, first) in [
-            ("open and first query, clock", Measured::first as fn(&Measured) -> Option<f64>),
-            ("open and first query, processor", Measured::first_cpu),
+            ("open and first query, clock", Figures::first as fn(&Figures) -> Option<f64>),
+            ("open and first query, processor", Figures::first_cpu),
         ] {
             let time = figure(report, what, first(&self.hybrid), Unit::Time, None);
             each(report, time, theirs, first);
@@ -142,8 +144,8 @@ impl Ours {
 fn each(
     report: &mut Report,
     figure: Figure,
-    theirs: &[Measured],
-    value: impl Fn(&Measured) -> Option<f64>,
+    theirs: &[Figures],
+    value: impl Fn(&Figures) -> Option<f64>,
 ) {
     for peer in theirs {
         if let Some(value) = value(peer) {

@@ -13,12 +13,12 @@ use garret_storage::vectors::{Rotation, Side, Spec, UnitKey, VectorStore};
 
 use super::{Options, corpus, process};
 use crate::machine::{read_rate, status_bytes, thread_time, timed};
-use crate::peers::{FAISS, Measured, Peers, SQLITE_VEC, USEARCH};
+use crate::peers::{FAISS, Figures, Peers, SQLITE_VEC, USEARCH};
 use crate::report::{Report, Target, Unit};
 use crate::statistics::median;
 use crate::synthetic::{Source, exact, recall};
 
-/// What the embedder is called in the files.
+/// The embedder's fingerprint in the files.
 const FINGERPRINT: [u8; 32] = [1; 32];
 const DIMS: usize = 384;
 const COARSE: usize = 128;
@@ -71,7 +71,8 @@ fn scan(report: &mut Report) -> f64 {
     let rows = &rows[start..][..ROWS * COARSE];
     let query = &rows[..COARSE];
     let mut products = vec![0; STEP];
-    let (mut scanned, mut read) = (Vec::new(), Vec::new());
+    let mut scanned = Vec::new();
+    let mut read = Vec::new();
     for _ in 0..15 {
         read.push(read_rate(rows));
         let ((), took) = timed(|| {
@@ -81,7 +82,8 @@ fn scan(report: &mut Report) -> f64 {
         });
         scanned.push(rows.len() as f64 / (took.cpu_us / 1e6));
     }
-    let (scanned, read) = (median(&scanned), median(&read));
+    let scanned = median(&scanned);
+    let read = median(&read);
     report.figure("bytes one thread reads from memory", read, Unit::Bandwidth, None);
     report.figure("bytes of coarse rows it scans", scanned, Unit::Bandwidth, None);
     let target = Some(Target::AtLeast(0.85));
@@ -89,7 +91,7 @@ fn scan(report: &mut Report) -> f64 {
     read
 }
 
-/// Where vectors are drawn from, and what that is.
+/// Returns the source that vectors are drawn from, and its description.
 fn source(options: &Options) -> Result<(Source, &'static str), Box<dyn Error>> {
     let Some(embedder) = &options.embedder else {
         return Ok((Source::decaying(DIMS, 19), "a made-up spectrum"));
@@ -123,7 +125,8 @@ struct Case {
 
 impl Case {
     fn new(source: &mut Source, count: usize, queries: usize) -> Result<Self, Box<dyn Error>> {
-        let (rows, queries) = (source.draw(count), source.draw(queries));
+        let rows = source.draw(count);
+        let queries = source.draw(queries);
         let wanted = exact(&rows, &queries, DIMS, K);
         Ok(Self { rows, queries, wanted, folder: tempfile::tempdir()? })
     }
@@ -132,7 +135,7 @@ impl Case {
         self.rows.len() / DIMS
     }
 
-    fn garret(&self, rotation: &Rotation) -> Result<Measured, Box<dyn Error>> {
+    fn garret(&self, rotation: &Rotation) -> Result<Figures, Box<dyn Error>> {
         let rotation = Some(rotation.clone());
         let spec = Spec { fingerprint: FINGERPRINT, dims: DIMS, rotation };
         let folder = self.folder.path().to_owned();
@@ -147,7 +150,7 @@ impl Case {
         store.flush()?;
         let spent = (thread_time() - before).as_secs_f64();
         let mut measured =
-            Measured { inserts_per_s: Some(units.len() as f64 / spent), ..Measured::default() };
+            Figures { inserts_per_s: Some(units.len() as f64 / spent), ..Figures::default() };
         store.search(&self.queries[..DIMS], K, &|_| true)?;
         for query in self.queries.chunks_exact(DIMS) {
             let (found, took) = timed(|| store.search(query, K, &|_| true));
@@ -166,11 +169,12 @@ impl Case {
         Ok(measured)
     }
 
-    fn peers(&self, peers: &Peers) -> Vec<Measured> {
+    fn peers(&self, peers: &Peers) -> Vec<Figures> {
         let paths = [("rows.f32", &self.rows), ("queries.f32", &self.queries)]
             .map(|(name, numbers)| write(self.folder.path(), name, numbers));
         let [Ok(rows), Ok(queries)] = paths else { return Vec::new() };
-        let (rows, queries) = (rows.to_string_lossy(), queries.to_string_lossy());
+        let rows = rows.to_string_lossy();
+        let queries = queries.to_string_lossy();
         let arguments = [&*rows, &*queries, &DIMS.to_string(), &K.to_string()];
         // A million vectors take an HNSW index many minutes.
         let scripts = [SQLITE_VEC, FAISS, USEARCH];
@@ -178,7 +182,7 @@ impl Case {
         some.iter().filter_map(|script| peers.run(*script, &arguments)).collect()
     }
 
-    fn print(&self, report: &mut Report, ours: &Measured, theirs: &[Measured], bandwidth: f64) {
+    fn print(&self, report: &mut Report, ours: &Figures, theirs: &[Figures], bandwidth: f64) {
         let count = self.count();
         let coarse = (count * COARSE) as f64;
         // 10 ms where a core reads 20 GB/s.
@@ -219,7 +223,7 @@ impl Case {
 
 /// Opens the vectors in `folder` and answers `queries`: what a process that does nothing else holds
 /// in memory.
-pub(super) fn nearest(folder: &Path, queries: &Path) -> Result<Measured, Box<dyn Error>> {
+pub(super) fn nearest(folder: &Path, queries: &Path) -> Result<Figures, Box<dyn Error>> {
     let bytes = std::fs::read(queries)?;
     let number = |bytes: &[u8]| bytes.try_into().map_or(f32::NAN, f32::from_le_bytes);
     let queries: Vec<f32> = bytes.chunks_exact(4).map(number).collect();
@@ -227,7 +231,7 @@ pub(super) fn nearest(folder: &Path, queries: &Path) -> Result<Measured, Box<dyn
     let folder = folder.to_owned();
     let files = move |side, create| open(&folder, side, create);
     let store = VectorStore::open(files, kernels::detect(), Some(spec))?;
-    let mut measured = Measured::default();
+    let mut measured = Figures::default();
     for query in queries.chunks_exact(DIMS) {
         let (found, took) = timed(|| store.search(query, K, &|_| true));
         found?;

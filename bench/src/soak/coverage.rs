@@ -1,4 +1,4 @@
-//! Whether everything that was said can still be had, word for word.
+//! The count of turns that can't be had any more, word for word.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -9,17 +9,17 @@ use garret_core::id::SessionId;
 use garret_llm::Model;
 use garret_llm::encoder::Encoder;
 
-use super::scripted::Scripted;
+use super::scripted::ScriptedModel;
 use crate::talk;
 
-/// How many of the turns 1 to `turns` are neither in the last prompt, whose history begins with turn
-/// `from`, nor under exactly one leaf from which `expand` gives their exact words.
+/// Counts the turns of 1 to `turns` that are neither in the last prompt, whose history begins with
+/// turn `from`, nor under exactly one leaf from which `expand` gives their exact words.
 pub(super) fn lost(
-    agent: &Agent<Scripted, Encoder<Model>>,
+    agent: &Agent<ScriptedModel, Encoder<Model>>,
     session: &SessionId,
     turns: u64,
     from: u64,
-    model: &Scripted,
+    model: &ScriptedModel,
 ) -> Result<u64, Box<dyn Error>> {
     let prompt = model.last_prompt();
     let mut found: HashMap<u64, u32> = HashMap::new();

@@ -1,8 +1,8 @@
 //! `soak`: a conversation that goes on and on, with a model that costs nothing.
 //!
-//! The model answers by rule, the embedder is a stand-in, and everything else is what a user has: the
-//! tokenizer and template of a real model, a store on disk, companions in idle time. So the time of a
-//! turn is the engine's own, and whatever is lost is lost by the engine.
+//! The model answers by rule, the embedder is a stand-in, and everything else is what a user has:
+//! the tokenizer and template of a real model, a store on disk, companions in idle time. So the
+//! time of a turn is the engine's own, and whatever is lost is lost by the engine.
 
 mod coverage;
 mod scripted;
@@ -31,9 +31,9 @@ use crate::report::{Report, Target, Unit};
 use crate::stand_in::StandIn;
 use crate::statistics::{median, percentile, slope};
 use crate::{conditions, machine, talk};
-use scripted::Scripted;
+use scripted::ScriptedModel;
 
-/// What to measure.
+/// Options of `soak`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Turns
@@ -72,8 +72,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Box<dyn Error>> {
 }
 
 struct Bench {
-    agent: Agent<Scripted, Encoder<Model>>,
-    model: Scripted,
+    agent: Agent<ScriptedModel, Encoder<Model>>,
+    model: ScriptedModel,
     clock: ManualClock,
     session: SessionId,
     /// The tokenizer's model.
@@ -103,7 +103,7 @@ impl Bench {
         let template = ChatTemplate::compile(&plan.info.chat_template, &vocab.specials())?;
         let store = Arc::new(open::store(config)?);
         embed::attach(&store, &StandIn, garret_hal::kernels::detect())?;
-        let model = Scripted::new(Arc::clone(&vocab), plan.n_ctx);
+        let model = ScriptedModel::new(Arc::clone(&vocab), plan.n_ctx);
         let clock = ManualClock::at_unix_ms(1_790_000_000_000);
         let parts = Parts {
             model: model.clone(),
@@ -119,14 +119,17 @@ impl Bench {
     }
 
     fn turn(&mut self, turn: u64) -> Result<Row, Box<dyn Error>> {
-        let (text, reply) = (talk::message(turn), talk::reply(turn));
+        let text = talk::message(turn);
+        let reply = talk::reply(turn);
         let call = talk::call(turn);
         let said: Vec<&str> = call.iter().map(String::as_str).chain([reply.as_str()]).collect();
         self.model.say(&said);
         let stop = Cancel::new();
-        let (began, before) = (Instant::now(), process_time());
+        let began = Instant::now();
+        let before = process_time();
         let answered = smol::block_on(self.agent.turn(&self.session, &text, &stop, &mut |_| {}));
-        let (spent, wall) = (process_time() - before, began.elapsed());
+        let spent = process_time() - before;
+        let wall = began.elapsed();
         let outcome = answered?;
         if outcome.turn != turn || outcome.reply.trim() != reply.trim() {
             return Err(format!("turn {turn} came back as {outcome:?}").into());
@@ -251,7 +254,8 @@ fn report_times(rows: &[Row], report: &mut Report) {
 
 fn print_rows(turn: u64, rows: &[Row], summaries: u32) {
     let of = |pick: fn(&Row) -> f64| rows.iter().map(pick).collect::<Vec<_>>();
-    let (prompt, turn_ms) = (of(|row| f64::from(row.prompt)), of(|row| row.turn_ms));
+    let prompt = of(|row| f64::from(row.prompt));
+    let turn_ms = of(|row| row.turn_ms);
     println!(
         "{turn:>6} {:>8.0} {:>14.0} {:>15.2} {:>7.2} {:>8.2} {summaries:>10} {:>14.1}",
         median(&prompt),

@@ -10,17 +10,18 @@ use garret_llm::Model;
 
 use crate::answers;
 
-/// See the module. Clones share what was asked and what is to be said.
+/// A model that answers by rule; see the module. Clones share what was asked and what is to be
+/// said.
 #[derive(Clone)]
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedModel {
     vocab: Arc<Model>,
     n_ctx: u32,
     shared: Arc<Mutex<Shared>>,
 }
 
-/// What it was asked so far.
+/// The requests to a scripted model so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct RequestCounts {
     /// Requests whose prompt and longest answer exceed the window.
     pub(crate) overflows: u32,
     /// Requests for a summary.
@@ -35,21 +36,21 @@ pub(crate) struct Asked {
 struct Shared {
     script: VecDeque<Vec<Token>>,
     last: Vec<Token>,
-    asked: Asked,
+    asked: RequestCounts,
 }
 
-impl Scripted {
+impl ScriptedModel {
     pub(crate) fn new(vocab: Arc<Model>, n_ctx: u32) -> Self {
         Self { vocab, n_ctx, shared: Arc::default() }
     }
 
-    /// Has the next replies to the user be these.
+    /// Puts these down as the next replies to the user.
     pub(crate) fn say(&self, texts: &[&str]) {
         let tokens: Vec<_> = texts.iter().map(|text| answers::tokens(&self.vocab, text)).collect();
         self.shared().script.extend(tokens);
     }
 
-    pub(crate) fn asked(&self) -> Asked {
+    pub(crate) fn asked(&self) -> RequestCounts {
         self.shared().asked
     }
 
@@ -63,15 +64,15 @@ impl Scripted {
     }
 }
 
-impl ChatModel for Scripted {
-    type Reply = Said;
+impl ChatModel for ScriptedModel {
+    type Reply = ReadyReply;
     type Error = Overflow;
 
     fn facts(&self) -> ModelFacts {
         ModelFacts { n_ctx: self.n_ctx, fingerprint: [7; 32], parameters: None }
     }
 
-    fn start(&self, request: Request<'_>) -> Result<Said, Overflow> {
+    fn start(&self, request: Request<'_>) -> Result<ReadyReply, Overflow> {
         let tokens = match request.role {
             ModelRole::Main | ModelRole::Rebase => Vec::new(),
             _ => answers::tokens(&self.vocab, &answers::of_companion(&self.vocab, &request)),
@@ -112,7 +113,7 @@ impl ChatModel for Scripted {
         let pieces = pieces.map(|token| Event::Piece { token, bytes: self.vocab.piece(token) });
         let end = if cut || request.max_tokens == 0 { Finish::Length } else { Finish::Stop };
         let events = [prefilled].into_iter().chain(pieces).chain([Event::Finished(end)]);
-        Ok(Said { events: events.collect() })
+        Ok(ReadyReply { events: events.collect() })
     }
 }
 
@@ -125,11 +126,11 @@ pub(crate) struct Overflow {
 }
 
 /// An answer, which is there at once.
-pub(crate) struct Said {
+pub(crate) struct ReadyReply {
     events: VecDeque<Event<Vec<u8>>>,
 }
 
-impl Reply for Said {
+impl Reply for ReadyReply {
     type Bytes = Vec<u8>;
     type Error = Overflow;
 

@@ -14,17 +14,18 @@ use garret_hal::clock::SystemClock;
 use garret_hal::entropy::SystemEntropy;
 use garret_storage::Store;
 
-use super::{Ended, output};
+use super::{CommandResult, output};
 
-/// Reads the conversations `ids`, or all of them, for facts and sums up what is due. Says what failed,
-/// and fails then.
-pub(super) fn run(config: &Config, ids: &[String]) -> Ended {
+/// Reads the conversations `ids`, or all of them, for facts and sums up what is due. Says what
+/// failed, and fails then.
+pub(super) fn run(config: &Config, ids: &[String]) -> CommandResult {
     let store = open::existing_store(config)?;
     let sessions = chosen(&store, ids)?;
     let damaged = if ids.is_empty() { store.damaged_sessions()? } else { Vec::new() };
     drop(store);
     let prepared = open::prepare(config)?;
-    let (clock, entropy) = (Arc::new(SystemClock::new()), Arc::new(SystemEntropy));
+    let clock = Arc::new(SystemClock::new());
+    let entropy = Arc::new(SystemEntropy);
     let mut agent = prepared.load(config, clock, entropy)?;
     let mut failed = !damaged.is_empty();
     for session in &sessions {
@@ -57,7 +58,7 @@ fn chosen(store: &Store, ids: &[String]) -> Result<Vec<SessionId>, Box<dyn Error
 }
 
 fn describe(done: &CaughtUp) -> String {
-    let compaction = &done.compaction;
+    let compaction = &done.summaries;
     let counts = [
         (done.embedded, "vector"),
         (done.extracted, "new fact"),

@@ -7,16 +7,16 @@ use garret::config::Config;
 use serde::Serialize;
 
 use super::args::{ConfigAction, ConfigCommand};
-use super::{Ended, output};
+use super::{CommandResult, output};
 
 /// Runs the command.
-pub(super) fn run(config: &Config, command: &ConfigCommand) -> Ended {
+pub(super) fn run(config: &Config, command: &ConfigCommand) -> CommandResult {
     let ConfigAction::Show { json } = command.action;
     let entries = config.entries();
     if json {
         let entries: BTreeMap<_, _> = entries
             .into_iter()
-            .map(|(key, value, origin)| (key, Entry { value, origin: origin.to_string() }))
+            .map(|(key, value, origin)| (key, ShownSetting { value, origin: origin.to_string() }))
             .collect();
         output::say_json(&entries)?;
         return Ok(ExitCode::SUCCESS);
@@ -37,7 +37,7 @@ fn on_one_line(value: String) -> String {
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct ShownSetting {
     value: String,
     origin: String,
 }

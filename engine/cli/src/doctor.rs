@@ -16,10 +16,10 @@ use garret_hal::sensors::{
 use garret_llm::template::SystemSupport;
 use rustix::fs::Access;
 
-use super::{Ended, output};
+use super::{CommandResult, output};
 
 /// Runs the command: one line for each finding; the exit status is 1 when something must be mended.
-pub(super) fn run(config: &Config) -> Ended {
+pub(super) fn run(config: &Config) -> CommandResult {
     let mut report = Report::default();
     build(&mut report)?;
     machine(&mut report, config)?;
@@ -114,7 +114,8 @@ fn machine(report: &mut Report, config: &Config) -> std::io::Result<()> {
 }
 
 fn data(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::error::Error>> {
-    let (folder, namespace) = (config.data.value.display(), &config.namespace.value);
+    let folder = config.data.value.display();
+    let namespace = &config.namespace.value;
     let what = match open::existing_store(config) {
         Ok(store) => match store.sessions() {
             Ok(sessions) => Ok(format!("conversations kept: {}", sessions.len())),
@@ -133,7 +134,7 @@ fn data(report: &mut Report, config: &Config) -> Result<(), Box<dyn std::error::
     Ok(())
 }
 
-/// Why nothing can be stored in `folder`, which may not be there yet.
+/// Says why nothing can be stored in `folder`, which may not be there yet.
 fn unusable(folder: &Path) -> Option<String> {
     let nearest = folder.ancestors().find(|path| path.symlink_metadata().is_ok())?;
     let nearest = if nearest.as_os_str().is_empty() { Path::new(".") } else { nearest };
@@ -157,7 +158,8 @@ fn model(report: &mut Report, config: &Config) -> std::io::Result<()> {
         &format!("{} ({}), {}", info.name, info.architecture, plan.path.display()),
     )?;
     for role in &plan.roles {
-        let (name, path) = (&role.info.name, role.path.display());
+        let name = &role.info.name;
+        let path = role.path.display();
         let finding = format!("a model of its own: {name}, {path}, {} tokens", role.n_ctx);
         report.good(role.companion.as_str(), &finding)?;
     }

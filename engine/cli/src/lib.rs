@@ -1,13 +1,14 @@
 //! The program `garret`: a chat in the terminal, and commands for scripts.
 //!
-//! Replies and results go to stdout; everything else goes to stderr. The program's own `main` is one
-//! call of [`main`](fn@main). A command is a variant in `args`, which documents it for `--help`, and a
-//! module of its name, which does it with the library `garret`; nothing here decides what is
-//! remembered or what a model sees.
+//! Replies and results go to stdout; everything else goes to stderr. The program's own `main` is
+//! one call of [`main`](fn@main). A command is a variant in `args`, which documents it for
+//! `--help`, and a module of its name, which does it with the library `garret`; nothing here
+//! decides what is remembered or what a model sees.
 //!
 //! Dependencies that the library doesn't have: `clap` (arguments), `rustyline` (line editing),
-//! `indicatif` (a bar while much is imported), `async-signal` (Ctrl-C as a stream), `rustix` (restoring
-//! the terminal), `unicode-width` (columns of text), `tracing-subscriber` (log lines to stderr).
+//! `indicatif` (a bar while much is imported), `async-signal` (Ctrl-C as a stream), `rustix`
+//! (restoring the terminal), `unicode-width` (columns of text), `tracing-subscriber` (log lines to
+//! stderr).
 
 #![forbid(unsafe_code)]
 
@@ -80,7 +81,7 @@ pub fn main() -> ExitCode {
 }
 
 /// The exit status of a command that ran, or the reason why it couldn't.
-type Ended = Result<ExitCode, Box<dyn std::error::Error>>;
+type CommandResult = Result<ExitCode, Box<dyn std::error::Error>>;
 
 fn configuration(invocation: &Invocation) -> Result<Config, ConfigError> {
     let home = Home::from_environment(|name| std::env::var_os(name));

@@ -8,13 +8,13 @@ use garret_storage::{NamespaceError, file_name};
 use rustyline::Config as LineConfig;
 use rustyline::history::{FileHistory, History};
 
-/// Where the lines of the configured namespace are kept.
+/// Returns the file that keeps the lines of the configured namespace.
 pub(super) fn file(config: &Config) -> Result<PathBuf, NamespaceError> {
     let store = file_name(&config.namespace.value)?;
     Ok(config.data.value.join(store.with_extension("history")))
 }
 
-/// How lines are kept and edited.
+/// Returns the settings by which lines are kept and edited.
 pub(super) fn settings() -> rustyline::Result<LineConfig> {
     let settings = LineConfig::builder().max_history_size(MOST)?.history_ignore_space(true);
     Ok(settings.build())
@@ -31,7 +31,7 @@ fn keep(history: &mut FileHistory, wanted: impl Fn(&str) -> bool) -> rustyline::
     kept.into_iter().try_for_each(|line| history.add_owned(line).map(drop))
 }
 
-/// Whether `text` has `pattern` in it, in any case of its letters.
+/// Returns true when `text` has `pattern` in it, in any case of its letters.
 pub(super) fn holds(text: &str, pattern: &str) -> bool {
     text.to_lowercase().contains(&pattern.to_lowercase())
 }

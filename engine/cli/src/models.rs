@@ -13,14 +13,14 @@ use garret_llm::gguf::Gguf;
 use serde::Serialize;
 
 use super::args::{ModelUse, Models, ModelsAction};
-use super::{Ended, output};
+use super::{CommandResult, output};
 
 /// Runs the command.
-pub(super) fn run(config: &Config, models: &Models) -> Ended {
+pub(super) fn run(config: &Config, models: &Models) -> CommandResult {
     match &models.action {
         ModelsAction::List { json } => list(config, *json),
         ModelsAction::Check { file, role, json } => {
-            let found = Found::at(file, config, *role)?;
+            let found = UsableModel::at(file, config, *role)?;
             if *json {
                 output::say_json(&found)?
             } else {
@@ -32,7 +32,7 @@ pub(super) fn run(config: &Config, models: &Models) -> Ended {
     }
 }
 
-fn list(config: &Config, json: bool) -> Ended {
+fn list(config: &Config, json: bool) -> CommandResult {
     let folder = &config.models_dir.value;
     let files = gguf_files(folder).map_err(|error| {
         format!("{}: {error}; set --models-dir or run examples/quickstart.sh", folder.display())
@@ -41,7 +41,7 @@ fn list(config: &Config, json: bool) -> Ended {
         output::note(&format!("There are no .gguf files in {}.", folder.display()));
     }
     for file in files {
-        match Found::at(&file, config, None) {
+        match UsableModel::at(&file, config, None) {
             Ok(found) if json => output::say_json(&found)?,
             Ok(found) => output::say(&found.in_short())?,
             Err(error) => output::complain(&error),
@@ -64,7 +64,7 @@ fn gguf_files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 /// A model that can be used.
 #[derive(Serialize)]
-struct Found {
+struct UsableModel {
     file: PathBuf,
     role: &'static str,
     name: String,
@@ -76,14 +76,14 @@ struct Found {
     window: Option<u32>,
     dimensions: Option<u32>,
     memory_mib: Option<u64>,
-    /// What the configured embedder and reranker need beside a chat model.
+    /// MiB that the configured embedder and reranker need beside a chat model.
     beside_mib: Option<u64>,
     available_mib: Option<u64>,
     fits: Option<bool>,
 }
 
-impl Found {
-    /// What is at `path`, as a model for `role`; without one a chat model, else an
+impl UsableModel {
+    /// Reads the file at `path` as a model for `role`; without one as a chat model, else as an
     /// embedder or a reranker.
     fn at(path: &Path, config: &Config, role: Option<ModelUse>) -> Result<Self, AgentOpenError> {
         match role {
@@ -101,7 +101,8 @@ impl Found {
 
     fn embedder(path: &Path) -> Result<Self, AgentOpenError> {
         let info = check_embedder(path)?;
-        let (name, architecture) = (info.name, info.architecture);
+        let name = info.name;
+        let architecture = info.architecture;
         let most = PoolingOptions::default().max_tokens;
         let read = Self::reader(path, "embedder", &info.gguf, most, name, architecture);
         Ok(Self { dimensions: Some(info.dimensions), ..read })

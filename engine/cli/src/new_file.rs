@@ -1,8 +1,8 @@
 //! Results that go to a file of the user's choosing.
 //!
-//! Nothing that is there is written over, and what has the name is whole: an export or a backup that
-//! is interrupted leaves nothing that could be taken for one. A pipe or a device is written to as it
-//! is.
+//! Nothing that is there is written over, and what has the name is whole: an export or a backup
+//! that is interrupted leaves nothing that could be taken for one. A pipe or a device is written to
+//! as it is.
 
 use std::error::Error;
 use std::fs::{File, OpenOptions};

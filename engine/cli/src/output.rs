@@ -1,4 +1,4 @@
-//! What is printed where.
+//! Output: results on stdout, notes and errors on stderr.
 
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -41,7 +41,7 @@ pub(super) fn note(line: &str) {
     let _ = writeln!(io::stderr(), "{}", escape_control(line));
 }
 
-/// Whether `error` only says that nobody reads our output any more.
+/// Returns true when `error` only says that nobody reads our output any more.
 pub(super) fn is_closed_pipe(error: &(dyn Error + 'static)) -> bool {
     let io = error.downcast_ref::<io::Error>();
     io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use super::args::{Session, SessionAction};
 use super::dates::when;
-use super::{Ended, catch_up, export, lines, output, tools};
+use super::{CommandResult, catch_up, export, lines, output, tools};
 
 /// Runs the command.
-pub(super) fn run(config: &Config, session: &Session) -> Ended {
+pub(super) fn run(config: &Config, session: &Session) -> CommandResult {
     if let SessionAction::CatchUp { ids } = &session.action {
         return catch_up::run(config, ids);
     }
@@ -24,7 +24,7 @@ pub(super) fn run(config: &Config, session: &Session) -> Ended {
         SessionAction::List { json: false } => list(&store, None)?,
         SessionAction::List { json: true } => {
             for info in store.sessions()? {
-                output::say_json(&Listed::from(&info))?;
+                output::say_json(&ListedSession::from(&info))?;
             }
         }
         SessionAction::Show { id, json } => show(&store, &id.parse()?, *json)?,
@@ -81,7 +81,7 @@ fn show(store: &Store, id: &SessionId, json: bool) -> Result<(), Box<dyn Error>>
     }
     let lines: Result<Vec<String>, serde_json::Error> = store.with_turns(id, 1, |turns| {
         let lines = turns.iter().map(|turn| {
-            let said = Said {
+            let said = TurnLine {
                 turn: turn.seq,
                 accepted: when(turn.accepted_ms),
                 user: turn.user,
@@ -100,21 +100,21 @@ fn show(store: &Store, id: &SessionId, json: bool) -> Result<(), Box<dyn Error>>
         if json { output::say_exactly(&line)? } else { output::say(&line)? }
     }
     for damaged in store.damaged_turns(id)?.iter().filter(|damaged| !damaged.only_reply) {
-        let lost = Lost { turn: damaged.seq, damaged: damaged.what };
+        let lost = DamagedTurnLine { turn: damaged.seq, damaged: damaged.what };
         if json { output::say_json(&lost)? } else { output::say(&lost.for_people())? }
     }
     Ok(())
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct ListedSession<'a> {
     session: &'a str,
     turns: u64,
     created: String,
     updated: String,
 }
 
-impl<'a> From<&'a SessionInfo> for Listed<'a> {
+impl<'a> From<&'a SessionInfo> for ListedSession<'a> {
     fn from(info: &'a SessionInfo) -> Self {
         Self {
             session: info.id.as_str(),
@@ -127,19 +127,19 @@ impl<'a> From<&'a SessionInfo> for Listed<'a> {
 
 /// A turn that can't be read.
 #[derive(Serialize)]
-struct Lost {
+struct DamagedTurnLine {
     turn: u64,
     damaged: &'static str,
 }
 
-impl Lost {
+impl DamagedTurnLine {
     fn for_people(&self) -> String {
         format!("--- turn {} is damaged and can't be shown: {}", self.turn, self.damaged)
     }
 }
 
 #[derive(Serialize)]
-struct Said<'a> {
+struct TurnLine<'a> {
     turn: u64,
     accepted: String,
     user: &'a str,
@@ -147,7 +147,7 @@ struct Said<'a> {
     finish: Option<&'static str>,
 }
 
-impl Said<'_> {
+impl TurnLine<'_> {
     fn for_people(&self) -> String {
         let reply = match (self.reply, self.finish) {
             (Some(reply), Some("stop")) => output::escape_control(reply).into_owned(),

@@ -1,9 +1,10 @@
-//! Slot assembly: which messages a prompt holds, within a budget, in caller-provided buffers.
+//! Prompt assembly: which messages a prompt holds, within a budget, in caller-provided buffers.
 //!
 //! A prompt is the system message (instructions, then what is tracked of the conversation), whole
-//! turns of history from some turn on, and the newest message. The run that is counted is the run that is decoded: the encoder is asked for the whole
-//! prompt, and while that doesn't fit, the oldest turns leave. They leave in bulk, so that the
-//! prefix then stays the same for many turns and the KV cache stays useful.
+//! turns of history from some turn on, and the newest message. The run that is counted is the run
+//! that is decoded: the encoder is asked for the whole prompt, and while that doesn't fit, the
+//! oldest turns leave. They leave in bulk, so that the prefix then stays the same for many turns
+//! and the KV cache stays useful.
 //!
 //! What only this turn needs (the time, what is remembered from elsewhere) stands in the newest
 //! message, before the user's words, and in no later prompt: history has the user's words alone, so
@@ -16,66 +17,66 @@
 use crate::budget::Budget;
 use crate::id::TurnSeq;
 use crate::prompt::{Content, EncodeError, Message, PromptEncoder, Role};
-use crate::receipt::{Block, BlockName, Omission, Omitted, Receipt};
-use crate::shorten::Shown;
+use crate::receipt::{Block, BlockName, Omission, OmissionKind, Receipt};
+use crate::shorten::ShownText;
 use crate::token::{Token, TokenBuf, TokenBytes};
 
 /// An earlier turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
-    /// Its number.
+    /// Number of the turn in its session.
     pub seq: TurnSeq,
-    /// What the user said.
-    pub user: &'a Shown<'a>,
+    /// Message of the user.
+    pub user: &'a ShownText<'a>,
     /// A line with the day on which it was said, with its end; empty for none. It stands before the
     /// first turn that is shown and wherever the day is another than that of the turn before.
-    pub day: Counted<'a>,
-    /// What the model answered; `None` or nothing when it never did, which the prompt then says.
+    pub day: CountedText<'a>,
+    /// Reply of the model; `None` or blank when there never was one, which the prompt then says.
     pub reply: Option<PastReply<'a>>,
-    /// Tokens the turn takes in a prompt without its day, by an earlier count. An estimate is enough:
-    /// it only saves encoding what can't fit.
+    /// Tokens the turn takes in a prompt without its day, by an earlier count. An estimate is
+    /// enough: it only saves encoding what can't fit.
     pub cost: usize,
 }
 
 /// A reply in history.
 #[derive(Clone, Copy, Debug)]
 pub struct PastReply<'a> {
-    /// Its text.
+    /// Text of the reply.
     pub text: &'a str,
-    /// Its ids, if the model that is loaded generated it; else empty.
+    /// Token ids of the reply, if the model that is loaded generated it; else empty.
     pub tokens: TokenBytes<'a>,
 }
 
-/// What a prompt is made of.
+/// Material of a prompt.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// Instructions: the beginning of the system message; empty for none.
-    pub system: Counted<'a>,
-    /// What is tracked of the conversation: the rest of the system message, with whatever sets it
-    /// off; empty for none. The caller sees to it that it has at most [`Budget::tracked`] tokens.
-    pub tracked: Counted<'a>,
+    pub system: CountedText<'a>,
+    /// Tracked part of the conversation: the rest of the system message, with whatever sets it off;
+    /// empty for none. The caller sees to it that it has at most [`Budget::tracked`] tokens.
+    pub tracked: CountedText<'a>,
     /// Earlier turns, oldest first.
     pub history: &'a [Turn<'a>],
-    /// Turns before those, which the caller knows not to fit; they count as left out.
+    /// Number of turns before `history`, which the caller knows not to fit; they count as left out.
     pub older: u64,
     /// Oldest turn of the previous prompt of this conversation: history starts there again, so that
     /// its prefix is stable, until the window is full. `None` considers every turn.
     pub keep_from: Option<TurnSeq>,
-    /// What only this turn needs; stands before the newest message's own text.
+    /// Block that this turn alone needs; it stands before the newest message's own text.
     pub volatile: Volatile<'a>,
     /// The newest message.
-    pub message: &'a Shown<'a>,
-    /// What the caller left out, for the receipt: of each kind at most one, and none of those that
+    pub message: &'a ShownText<'a>,
+    /// Omissions of the caller, for the receipt: of each kind at most one, and none of those that
     /// assembly itself counts.
     pub omitted: &'a [Omission],
 }
 
 impl<'a> Input<'a> {
-    /// A message and nothing else.
-    pub const fn new(message: &'a Shown<'a>) -> Self {
+    /// Creates the input of a prompt that is a message and nothing else.
+    pub const fn new(message: &'a ShownText<'a>) -> Self {
         Self {
-            system: Counted { text: "", tokens: 0 },
-            tracked: Counted { text: "", tokens: 0 },
+            system: CountedText { text: "", tokens: 0 },
+            tracked: CountedText { text: "", tokens: 0 },
             history: &[],
             older: 0,
             keep_from: None,
@@ -86,16 +87,16 @@ impl<'a> Input<'a> {
     }
 }
 
-/// A text and what it takes.
+/// A text with the tokens that it takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted<'a> {
+pub struct CountedText<'a> {
     /// The text.
     pub text: &'a str,
-    /// Its tokens by itself, as [`PromptEncoder::count`] gives them.
+    /// Tokens of the text by itself, as [`PromptEncoder::count`] gives them.
     pub tokens: u32,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CountedText<'a> {
     /// Counts `text`.
     ///
     /// # Errors
@@ -115,18 +116,18 @@ pub struct Volatile<'a> {
     /// The block, with whatever sets it off from the text that follows; empty for none. The caller
     /// sees to it that it has at most [`Budget::volatile`] and [`Budget::memory`] tokens together.
     pub text: &'a str,
-    /// What it is made of, in order.
+    /// Parts of the block, in order.
     pub parts: &'a [Part],
 }
 
 /// A part of a volatile block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which one.
+    /// Name of the part.
     pub name: BlockName,
-    /// Its tokens by itself.
+    /// Tokens of the part by itself.
     pub tokens: u32,
-    /// Most tokens it could have had.
+    /// Most tokens that the part could have had.
     pub ceiling: u32,
 }
 
@@ -144,10 +145,10 @@ pub struct Scratch<'s, 'a> {
 
 /// An assembled prompt.
 #[derive(Debug)]
-pub struct Slot<'s> {
+pub struct Prompt<'s> {
     /// Exactly what the model is to decode.
     pub tokens: &'s [Token],
-    /// Its account; the fields about decoding are 0 until the turn ran.
+    /// Account of the prompt; the fields about decoding are 0 until the turn ran.
     pub receipt: Receipt,
 }
 
@@ -160,7 +161,7 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
     encoder: &mut E,
     input: &Input<'a>,
     scratch: Scratch<'s, 'a>,
-) -> Result<Slot<'s>, AssembleError<E::Error>> {
+) -> Result<Prompt<'s>, AssembleError<E::Error>> {
     let limit = usize::try_from(budget.prompt_limit()).unwrap_or(usize::MAX);
     let Scratch { messages, ends, tokens } = scratch;
     let room = messages.len().min(ends.len());
@@ -190,11 +191,11 @@ pub fn assemble<'s, 'a, E: PromptEncoder>(
     };
     let volatile = fixed.saturating_sub(plain);
     let receipt = receipt(budget, input, history, &Account { volatile, ..account });
-    Ok(Slot { tokens: first(tokens, account.total), receipt })
+    Ok(Prompt { tokens: first(tokens, account.total), receipt })
 }
 
-/// The messages of a prompt that shows `history`, which is all or the end of that of `input`, in
-/// order: [`assemble`] encodes these.
+/// Returns the messages, in order, of a prompt that shows `history`, which is the history of
+/// `input` or the end of it: the messages that [`assemble`] encodes.
 pub fn messages<'a>(
     input: &Input<'a>,
     history: &'a [Turn<'a>],
@@ -208,13 +209,13 @@ fn system_message<'a>(input: &Input<'a>) -> Option<Message<'a>> {
     (!system.is_empty()).then(|| Message::new(Role::System, system))
 }
 
-/// The run of a conversation in which every message has its reply and nothing more is asked: what
-/// the next prompt begins with, if `history` begins as it will then. `scratch` is as large as for
+/// Encodes a conversation in which every message has its reply and nothing more is asked: the
+/// beginning of the next prompt, if `history` begins as it will then. `scratch` is as large as for
 /// [`assemble`], or larger.
 ///
 /// # Errors
 /// [`EncodeError::Full`] when the buffers are too small.
-pub fn settled<'s, 'a, E: PromptEncoder>(
+pub fn conversation<'s, 'a, E: PromptEncoder>(
     encoder: &mut E,
     system: &'a str,
     history: &'a [Turn<'a>],
@@ -238,18 +239,19 @@ pub fn settled<'s, 'a, E: PromptEncoder>(
 /// A conversation of which something else is asked at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fork<'s> {
-    /// The run: the conversation, what is asked as a message of the user, and the opening of a reply.
+    /// The run: the conversation, what is asked as a message of the user, and the opening of a
+    /// reply.
     pub tokens: &'s [Token],
-    /// How many of them are the conversation's.
+    /// Number of tokens, from the front, that are the conversation's.
     pub shared: usize,
 }
 
-/// The run of [`settled`] with `ask` after it: the same tokens up to the end of the conversation.
-/// `scratch` has room for one more message.
+/// Encodes the run of [`conversation`] with `ask` after it: the same tokens up to the end of the
+/// conversation. `scratch` has room for one more message.
 ///
 /// # Errors
 /// [`EncodeError::Full`] when the buffers are too small.
-pub fn forked<'s, 'a, E: PromptEncoder>(
+pub fn fork<'s, 'a, E: PromptEncoder>(
     encoder: &mut E,
     system: &'a str,
     history: &'a [Turn<'a>],
@@ -275,7 +277,7 @@ pub fn forked<'s, 'a, E: PromptEncoder>(
     Ok(Fork { tokens: first(tokens, length), shared })
 }
 
-/// Why no prompt could be assembled.
+/// Reason why no prompt could be assembled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AssembleError<E> {
@@ -334,7 +336,7 @@ pub const NO_REPLY: &str = "(This message was not answered: the answer was inter
 /// said to somebody else.
 pub const OVERHEARD: &str = "(Noted.)";
 
-/// One attempt at a prompt.
+/// An attempt at a prompt.
 struct Draft<'d, 'a> {
     messages: &'d mut [Message<'a>],
     ends: &'d mut [usize],
@@ -385,7 +387,7 @@ fn earlier<'a>(history: &'a [Turn<'a>]) -> impl Iterator<Item = Message<'a>> + u
     history.iter().zip(marks(history)).flat_map(|(turn, day)| pair(turn, day))
 }
 
-/// Which line with a day stands before each of these turns; empty for none.
+/// Returns the line with a day that stands before each of the turns; empty for none.
 pub fn marks<'a>(history: &'a [Turn<'a>]) -> impl Iterator<Item = &'a str> + use<'a> {
     let before = [""].into_iter().chain(history.iter().map(|turn| turn.day.text));
     let days = history.iter().map(|turn| turn.day.text).zip(before);
@@ -416,7 +418,8 @@ fn start<'a>(input: &Input<'a>, pool: usize, room: usize) -> &'a [Turn<'a>] {
 }
 
 fn cost(turns: &[Turn<'_>]) -> usize {
-    let (mut sum, mut later) = (0_usize, "");
+    let mut sum = 0_usize;
+    let mut later = "";
     for turn in turns.iter().rev() {
         sum = sum.saturating_add(dated(turn, later));
         later = turn.day.text;
@@ -424,7 +427,7 @@ fn cost(turns: &[Turn<'_>]) -> usize {
     sum
 }
 
-/// What a turn adds to later ones, of which the oldest is of the day `later`.
+/// Returns the tokens that a turn adds to later ones, of which the oldest is of the day `later`.
 fn dated(turn: &Turn<'_>, later: &str) -> usize {
     let day = if turn.day.text == later { 0 } else { turn.day.tokens };
     turn.cost.saturating_add(usize::try_from(day).unwrap_or(usize::MAX))
@@ -436,7 +439,8 @@ fn last<'a>(turns: &'a [Turn<'a>]) -> &'a [Turn<'a>] {
 
 /// The newest turns whose costs add up to at most `room`.
 fn newest<'a>(turns: &'a [Turn<'a>], room: usize) -> &'a [Turn<'a>] {
-    let (mut left, mut later) = (room, "");
+    let mut left = room;
+    let mut later = "";
     let fitting = turns.iter().rev().take_while(|turn| {
         let cost = dated(turn, later);
         let fits = cost <= left;
@@ -491,9 +495,9 @@ fn receipt(budget: &Budget, input: &Input<'_>, history: &[Turn<'_>], account: &A
     let dropped = input.history.len().saturating_sub(history.len());
     let middles = history.iter().fold(0_usize, |sum, t| sum.saturating_add(t.user.left_out()));
     let own = [
-        (Omitted::OldTurns, input.older.saturating_add(wide(dropped))),
-        (Omitted::HistoryMiddle, wide(middles)),
-        (Omitted::MessageMiddle, wide(input.message.left_out())),
+        (OmissionKind::OldTurns, input.older.saturating_add(wide(dropped))),
+        (OmissionKind::HistoryMiddle, wide(middles)),
+        (OmissionKind::MessageMiddle, wide(input.message.left_out())),
     ];
     let own = own.map(|(what, count)| Omission { what, count });
     for omission in own.iter().chain(input.omitted).filter(|omission| omission.count > 0) {

@@ -83,12 +83,12 @@ fn given(
     Ok(Seen { messages: decode(slot.tokens), receipt: slot.receipt })
 }
 
-fn input<'a>(system: &'a str, history: &'a [Turn<'a>], message: &'a Shown<'a>) -> Input<'a> {
+fn input<'a>(system: &'a str, history: &'a [Turn<'a>], message: &'a ShownText<'a>) -> Input<'a> {
     Input { system: counted(system), history, ..Input::new(message) }
 }
 
-fn counted(text: &str) -> Counted<'_> {
-    Counted::new(&mut ByteEncoder, text).unwrap()
+fn counted(text: &str) -> CountedText<'_> {
+    CountedText::new(&mut ByteEncoder, text).unwrap()
 }
 
 fn part(name: BlockName, text: &str) -> Part {
@@ -166,15 +166,16 @@ fn the_newest_turn_stays_whenever_it_fits() {
 /// Costs that are a little too low must not make history give way one turn at a time.
 #[test]
 fn underestimated_costs_still_drop_in_bulk() {
-    let user = Shown::whole("uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
+    let user = ShownText::whole("uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
     let history: Vec<_> = (1..=14)
         .map(|seq| Turn { seq, user: &user, day: counted(""), reply: None, cost: 97 })
         .collect();
     let budget = Budget::for_window(2_048).unwrap();
-    let message = Shown::whole("hello");
+    let message = ShownText::whole("hello");
     let input = Input { keep_from: Some(1), ..input("s", &history, &message) };
     let mut messages = vec![Message::new(Role::User, ""); 30];
-    let (mut ends, mut tokens) = (vec![0; 30], vec![Token(0); 2_048]);
+    let mut ends = vec![0; 30];
+    let mut tokens = vec![Token(0); 2_048];
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
     let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
     let from = slot.receipt.history_from.unwrap();
@@ -196,7 +197,7 @@ fn a_full_window_drops_in_bulk_and_then_stays() {
 /// Where a conversation doesn't say its days, "on Sunday" is any Sunday.
 #[test]
 fn each_day_is_named_once_and_so_is_that_of_the_oldest_turn_shown() {
-    let user = Shown::whole("u").by("Ada");
+    let user = ShownText::whole("u").by("Ada");
     let reply = Some(PastReply { text: "r", tokens: TokenBytes::default() });
     let days = ["[Sun]\n", "[Sun]\n", "", "[Mon]\n", "[Mon]\n"].map(counted);
     let turns = [1, 2, 3, 4, 5].map(|seq| Turn {
@@ -207,13 +208,14 @@ fn each_day_is_named_once_and_so_is_that_of_the_oldest_turn_shown() {
         cost: 9,
     });
     let said = |history: &[Turn<'_>]| {
-        let asked = Shown::whole("q");
+        let asked = ShownText::whole("q");
         let all =
             messages(&input("", history, &asked), history).map(|m| m.content.parts().collect());
         let all: Vec<String> = all.collect();
         all.chunks(2).map(|pair| pair[0].clone()).collect::<Vec<_>>()
     };
-    let (sunday, monday) = ("[Sun]\nAda: u", "[Mon]\nAda: u");
+    let sunday = "[Sun]\nAda: u";
+    let monday = "[Mon]\nAda: u";
     assert_eq!(said(&turns), [sunday, "Ada: u", "Ada: u", monday, "Ada: u", "q"]);
     assert_eq!(said(&turns[1..]), [sunday, "Ada: u", monday, "Ada: u", "q"]);
     assert_eq!(said(&turns[4..]), [monday, "q"]);
@@ -221,15 +223,16 @@ fn each_day_is_named_once_and_so_is_that_of_the_oldest_turn_shown() {
 
 #[test]
 fn wrong_costs_only_cost_time() {
-    let user = Shown::whole("uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
+    let user = ShownText::whole("uuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuuu");
     let history: Vec<_> = (1..=200)
         .map(|seq| Turn { seq, user: &user, day: counted(""), reply: None, cost: 0 })
         .collect();
     let budget = Budget::for_window(2_048).unwrap();
-    let message = Shown::whole("hello");
+    let message = ShownText::whole("hello");
     let input = input("s", &history, &message);
     let mut messages = vec![Message::new(Role::User, ""); 402];
-    let (mut ends, mut tokens) = (vec![0; 402], vec![Token(0); 2_048]);
+    let mut ends = vec![0; 402];
+    let mut tokens = vec![Token(0); 2_048];
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
     let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
     assert!(slot.tokens.len() <= budget.prompt_limit() as usize);
@@ -245,13 +248,15 @@ fn a_long_system_prompt_is_refused_not_cut() {
 #[test]
 fn small_buffers_are_an_error_or_a_shorter_history() {
     let budget = Budget::for_window(2_048).unwrap();
-    let (user, message) = (Shown::whole("u"), Shown::whole("hello"));
+    let user = ShownText::whole("u");
+    let message = ShownText::whole("hello");
     let history =
         [1, 2, 3].map(|seq| Turn { seq, user: &user, day: counted(""), reply: None, cost: 9 });
     let input = input("s", &history, &message);
     for room in 0..8 {
         let mut messages = vec![Message::new(Role::User, ""); room];
-        let (mut ends, mut tokens) = (vec![0; room], vec![Token(0); 2_048]);
+        let mut ends = vec![0; room];
+        let mut tokens = vec![Token(0); 2_048];
         let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
         match assemble(&budget, &mut ByteEncoder, &input, scratch) {
             Err(error) => assert_eq!((error, room < 2), (AssembleError::Scratch, true)),
@@ -285,17 +290,18 @@ fn memory_stands_before_the_words_and_history_gives_way_to_it() {
 /// What the next prompt begins with is known once the reply is.
 #[test]
 fn a_settled_conversation_is_how_the_next_prompt_begins() {
-    let user = Shown::whole("u");
+    let user = ShownText::whole("u");
     let reply = Some(PastReply { text: "r", tokens: TokenBytes::default() });
     let history = [1, 2].map(|seq| Turn { seq, user: &user, day: counted(""), reply, cost: 9 });
     let budget = Budget::for_window(2_048).unwrap();
     let mut messages = [Message::new(Role::User, ""); 6];
-    let (mut ends, mut tokens) = ([0; 6], vec![Token(0); 2_048]);
+    let mut ends = [0; 6];
+    let mut tokens = vec![Token(0); 2_048];
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
-    let settled = settled(&mut ByteEncoder, "s", &history, scratch).unwrap().to_vec();
-    let message = Shown::whole("hello");
+    let settled = conversation(&mut ByteEncoder, "s", &history, scratch).unwrap().to_vec();
+    let message = ShownText::whole("hello");
     let volatile = Volatile { text: "m", parts: &[part(BlockName::Memory, "m")] };
-    let omitted = [Omission { what: Omitted::Found, count: 3 }];
+    let omitted = [Omission { what: OmissionKind::Found, count: 3 }];
     let input = Input { volatile, omitted: &omitted, ..input("s", &history, &message) };
     let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens: &mut tokens };
     let slot = assemble(&budget, &mut ByteEncoder, &input, scratch).unwrap();
@@ -343,7 +349,7 @@ proptest! {
                 prop_assert!(last.len() <= limit);
                 prop_assert!(last.starts_with(&message[..limit / 4]));
                 prop_assert!(last.ends_with(&message[message.len() - limit / 8..]));
-                prop_assert!(seen.receipt.omitted.iter().any(|o| o.what == Omitted::MessageMiddle));
+                prop_assert!(seen.receipt.omitted.iter().any(|o| o.what == OmissionKind::MessageMiddle));
             }
         }
         let history = &before[system_shown..];
@@ -352,7 +358,7 @@ proptest! {
             prop_assert_eq!(*role, ["user", "assistant"][i % 2], "history starts with the user");
         }
         let shown = history.len() / 2;
-        let left_out = seen.receipt.omitted.iter().find(|o| o.what == Omitted::OldTurns);
+        let left_out = seen.receipt.omitted.iter().find(|o| o.what == OmissionKind::OldTurns);
         prop_assert_eq!(left_out.map_or(0, |o| o.count as usize), turns.len() - shown);
         // What is left out didn't fit: with one turn more, history would take over five eighths of
         // its room; and the newest turn is left out only if it alone exceeds that room.

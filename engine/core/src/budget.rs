@@ -1,4 +1,4 @@
-//! How a window is divided between what the model reads and what it may write.
+//! Division of a window between what the model reads and what it may write.
 //!
 //! A profile gives every block a ceiling in tokens of the loaded model. Ceilings are limits, not
 //! allotments: history takes whatever the other blocks leave, and never less than
@@ -30,7 +30,7 @@ pub struct Budget {
     /// Most that the rest of what only one turn needs may take there: the time, newly pinned facts,
     /// what was worked out beforehand.
     pub volatile: u32,
-    /// What history gets when every other block is at its ceiling.
+    /// Tokens that history gets when every other block is at its ceiling.
     pub history_floor: u32,
     /// Kept free for the reply, which therefore has at most this many tokens.
     pub reply_reserve: u32,
@@ -42,7 +42,7 @@ impl Budget {
     /// Smallest window there is a budget for, in tokens.
     pub const MIN_WINDOW: u32 = 2_048;
 
-    /// The division of a window of `n_ctx` tokens.
+    /// Returns the division of a window of `n_ctx` tokens.
     ///
     /// # Errors
     /// [`BudgetError::WindowTooSmall`] under [`Budget::MIN_WINDOW`].
@@ -66,7 +66,7 @@ impl Budget {
         .with_rest_to_history())
     }
 
-    /// The same window with `tokens` kept for the reply; what that takes or frees is history's.
+    /// Returns the budget with `tokens` kept for the reply; what that takes or frees is history's.
     ///
     /// # Errors
     /// [`BudgetError::ReplyTooLong`] when history would lose its whole floor, and
@@ -82,8 +82,8 @@ impl Budget {
         Ok(Self { reply_reserve: tokens, ..self }.with_rest_to_history())
     }
 
-    /// The same window with at most `tokens` of what is remembered from elsewhere, 0 for none; what
-    /// that takes or frees is history's.
+    /// Returns the budget with at most `tokens` of what is remembered from elsewhere, 0 for none;
+    /// what that takes or frees is history's.
     ///
     /// # Errors
     /// [`BudgetError::MemoryTooLong`] when history would lose its whole floor.
@@ -95,24 +95,26 @@ impl Budget {
         Ok(Self { memory: tokens, ..self }.with_rest_to_history())
     }
 
-    /// The same window for conversations beside which no companion ever runs: what is kept for those
-    /// is history's.
+    /// Returns the budget of conversations beside which no companion ever runs: what is kept for
+    /// those is history's.
     #[must_use]
     pub const fn without_companions(self) -> Self {
         Self { companion_reserve: 0, ..self }.with_rest_to_history()
     }
 
-    /// Most tokens a prompt may have: the window without the reserves.
+    /// Returns the most tokens that a prompt may have: the window without the reserves.
     pub const fn prompt_limit(&self) -> u32 {
         self.n_ctx.saturating_sub(self.reply_reserve).saturating_sub(self.companion_reserve)
     }
 
-    /// Most tokens of text, without the template's scaffolding, that the newest message may have.
+    /// Returns the most tokens of text, without the template's scaffolding, that the newest message
+    /// may have.
     pub const fn message_text(&self) -> u32 {
         self.message.saturating_sub(SCAFFOLD)
     }
 
-    /// Most tokens of text, without the template's scaffolding, that instructions may have.
+    /// Returns the most tokens of text, without the template's scaffolding, that instructions may
+    /// have.
     pub const fn system_text(&self) -> u32 {
         self.system.saturating_sub(SCAFFOLD)
     }
@@ -123,8 +125,8 @@ impl Budget {
         self.tracked / 6
     }
 
-    /// Returns the tokens of [`Budget::tracked`] that pinned facts can't take from summaries, if there
-    /// are as many. Summaries that have more are summed up in turn.
+    /// Returns the tokens of [`Budget::tracked`] that pinned facts can't take from summaries, if
+    /// there are as many. Summaries that have more are summed up in turn.
     pub const fn highlights_share(&self) -> u32 {
         self.tracked / 3
     }
@@ -134,8 +136,8 @@ impl Budget {
         (self.system / 8).clamp(SHORTEST_SUMMARY, LONGEST_SUMMARY)
     }
 
-    /// Returns the most tokens that one summary may have: three times [`Budget::summary`], but never
-    /// more than [`Budget::tracked`] has room for.
+    /// Returns the most tokens that one summary may have: three times [`Budget::summary`], but
+    /// never more than [`Budget::tracked`] has room for.
     pub fn longest_summary(&self) -> u32 {
         self.summary().saturating_mul(3).min(self.tracked.saturating_sub(SCAFFOLD))
     }
@@ -156,8 +158,8 @@ impl Budget {
         self.n_ctx / 8
     }
 
-    /// Returns the tokens that a companion has in all, its answer included, beside a conversation of
-    /// so many tokens, which it doesn't share.
+    /// Returns the tokens that a companion has in all, its answer included, beside a conversation
+    /// of so many tokens, which it doesn't share.
     pub fn companion_room(&self, conversation: usize) -> usize {
         usize::try_from(self.n_ctx).unwrap_or(usize::MAX).saturating_sub(conversation)
     }
@@ -166,7 +168,7 @@ impl Budget {
         Self { history_floor: self.prompt_limit().saturating_sub(self.beside_history()), ..self }
     }
 
-    /// What the other blocks of the prompt take when each is at its ceiling.
+    /// Returns the tokens of the other blocks of the prompt when each is at its ceiling.
     const fn beside_history(&self) -> u32 {
         self.system
             .saturating_add(self.tracked)
@@ -183,11 +185,11 @@ impl Budget {
     }
 }
 
-/// Why there is no budget.
+/// Reason why there is no budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BudgetError {
-    /// Under [`Budget::MIN_WINDOW`].
+    /// The window is smaller than [`Budget::MIN_WINDOW`].
     #[error("a window of {n_ctx} tokens is too small: Garret needs at least 2048 (--window)")]
     WindowTooSmall {
         /// Tokens asked for.
@@ -206,7 +208,7 @@ pub enum BudgetError {
         /// The window.
         n_ctx: u32,
     },
-    /// What is remembered from elsewhere would leave nothing for history.
+    /// The share of what is remembered from elsewhere would leave nothing for history.
     #[error(
         "a memory of {asked} tokens doesn't fit into a window of {n_ctx}: \
          ask for at most {most} (--memory-tokens) or a larger window (--window)"
@@ -224,7 +226,7 @@ pub enum BudgetError {
     NoReply,
 }
 
-/// The two profiles between which `n_ctx` lies; twice the same one beyond the last.
+/// Returns the two profiles between which `n_ctx` lies; twice the same one beyond the last.
 fn neighbours(n_ctx: u32) -> (&'static Budget, &'static Budget) {
     let [k2, k8, k16, k32] = &PROFILES;
     match n_ctx {
@@ -235,9 +237,11 @@ fn neighbours(n_ctx: u32) -> (&'static Budget, &'static Budget) {
     }
 }
 
-/// Linear between the two profiles, rounded down, so that a sum of parts never exceeds the window.
+/// Interpolates between the two profiles, rounded down, so that a sum of parts never exceeds the
+/// window.
 fn interpolate(n_ctx: u32, below: &Budget, above: &Budget, pick: fn(&Budget) -> u32) -> u32 {
-    let (low, high) = (pick(below), pick(above));
+    let low = pick(below);
+    let high = pick(above);
     let width = above.n_ctx.saturating_sub(below.n_ctx);
     let into = n_ctx.saturating_sub(below.n_ctx).min(width);
     let rise = u64::from(high.saturating_sub(low)).saturating_mul(u64::from(into));

@@ -1,9 +1,9 @@
-//! When a conversation is to be compacted, and which turns and summaries a compaction takes.
+//! Plan of a compaction: when a conversation is due, and which turns and summaries are taken.
 //!
-//! A session's turns are the **covered** ones, up to the frontier, under summaries; the **tail**, the
-//! newest whole turns; and those between. A compaction sums up what lies between, in chunks from the
-//! frontier on; when the summaries outgrow their share of the prompt, the oldest neighbours of one
-//! depth are summed up in turn.
+//! A session's turns are the **covered** ones, up to the frontier, under summaries; the **tail**,
+//! the newest whole turns; and those between. A compaction sums up what lies between, in chunks
+//! from the frontier on; when the summaries outgrow their share of the prompt, the oldest
+//! neighbours of one depth are summed up in turn.
 //!
 //! ```
 //! use garret_core::budget::Budget;
@@ -26,7 +26,7 @@ use crate::id::TurnSeq;
 /// A turn that no summary covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// Its number.
+    /// Number of the turn in its session.
     pub seq: TurnSeq,
     /// Tokens that it takes in a prompt.
     pub tokens: u32,
@@ -35,32 +35,32 @@ pub struct Turn {
 /// A summary that is part of no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
-    /// 0 for one of turns, else one more than that of what it sums up.
+    /// Depth: 0 for a summary of turns, else one more than that of the summaries under it.
     pub depth: u8,
-    /// Its length.
+    /// Length of the summary in tokens.
     pub tokens: u32,
 }
 
-/// What speaks for a compaction.
+/// Reasons for a compaction, as far as they are there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// How full the next prompt will be, in percent of what a prompt may have.
+    /// Fill of the next prompt, in percent of what a prompt may have.
     pub fill_percent: u32,
-    /// At how many percent it is too full; 0 for never.
+    /// Fill, in percent, from which on a prompt is too full; 0 for never.
     pub full_at_percent: u32,
-    /// Whether history gave way to what had no room: turns are in no prompt and under no summary.
+    /// Set when history gave way to what had no room: turns are in no prompt and under no summary.
     pub gap: bool,
-    /// Whether the model asked for it.
+    /// Set when the model asked for a compaction.
     pub asked: bool,
-    /// Whether the conversation turned to something else.
+    /// Set when the conversation turned to something else.
     pub topic_changed: bool,
-    /// Whether nobody waits, so that it costs nothing but energy.
+    /// Set when nobody waits, so that a compaction costs nothing but energy.
     pub idle: bool,
-    /// Whether the turns lie between summaries: what summed them up was removed.
+    /// Set when the turns lie between summaries: what summed them up was removed.
     pub hole: bool,
 }
 
-/// Why a compaction is due.
+/// Cause of a compaction that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
@@ -75,7 +75,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -89,15 +89,16 @@ impl Cause {
 /// Sizes of a compaction, in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most that stays as it is, the newest turn aside: a quarter of what history may take.
+    /// Most tokens that stay as they are, the newest turn aside: a quarter of what history may
+    /// take.
     pub tail: u32,
-    /// Most that one summary of turns sums up.
+    /// Most tokens of turns that one summary sums up.
     pub chunk: u32,
-    /// What a summary should have.
+    /// Tokens that a summary should have.
     pub summary: u32,
-    /// What all summaries may have before some are summed up in turn.
+    /// Tokens that all summaries may have before some are summed up in turn.
     pub highlights: u32,
-    /// Least that is worth a compaction which changes the prompt for no need.
+    /// Fewest tokens that are worth a compaction which changes the prompt for no need.
     pub debt: u32,
 }
 
@@ -115,7 +116,8 @@ impl Limits {
         }
     }
 
-    /// Whether to compact, and why. `turns` are those after the frontier, oldest first.
+    /// Returns the cause of a compaction, if one is due. `turns` are those after the frontier,
+    /// oldest first.
     pub fn due(&self, turns: &[Turn], pressure: &Pressure) -> Option<Cause> {
         let outside = if pressure.hole { sum(turns) } else { sum(self.outside(turns)) };
         if outside < self.least() && !pressure.hole {
@@ -134,8 +136,8 @@ impl Limits {
         }
     }
 
-    /// The turns of the next summary: whole ones, the oldest first, none of the tail; `None` when what
-    /// there is isn't worth one. A turn that is longer than a chunk is one by itself.
+    /// Returns the turns of the next summary: whole ones, the oldest first, none of the tail;
+    /// `None` when they aren't worth one. A turn that is longer than a chunk is one by itself.
     pub fn leaf<'t>(&self, turns: &'t [Turn]) -> Option<&'t [Turn]> {
         let outside = self.outside(turns);
         if sum(outside) < self.least() {
@@ -144,8 +146,8 @@ impl Limits {
         self.patch(outside)
     }
 
-    /// The turns of the next summary where all of them lie between summaries: as [`Limits::leaf`],
-    /// however few there are.
+    /// Returns the turns of the next summary where all of them lie between summaries: as
+    /// [`Limits::leaf`] does, however few there are.
     pub fn patch<'t>(&self, turns: &'t [Turn]) -> Option<&'t [Turn]> {
         let mut left = self.chunk;
         let fitting = turns.iter().take_while(|turn| {
@@ -156,9 +158,9 @@ impl Limits {
         turns.get(..fitting.count().max(1))
     }
 
-    /// Which of these summaries, in the order of their turns, are to be summed up together: the
-    /// oldest neighbours of the least depth that has enough of them. `None` while all of them keep to
-    /// their share.
+    /// Returns which of these summaries, in the order of their turns, are to be summed up together:
+    /// the oldest neighbours of the least depth that has enough of them. `None` while all of them
+    /// keep to their share.
     pub fn condense(&self, nodes: &[Node]) -> Option<core::ops::Range<usize>> {
         let all = nodes.iter().fold(0_u32, |sum, node| node.tokens.saturating_add(sum));
         if all <= self.highlights {
@@ -173,7 +175,7 @@ impl Limits {
         Some(run.start..end)
     }
 
-    /// Those of `turns` that are not in the tail.
+    /// Returns the part of `turns` that is not in the tail.
     pub fn outside<'t>(&self, turns: &'t [Turn]) -> &'t [Turn] {
         let Some((_newest, older)) = turns.split_last() else { return turns };
         let mut left = self.tail;
@@ -186,7 +188,7 @@ impl Limits {
         older.get(..outside).unwrap_or(older)
     }
 
-    /// Fewer tokens than this can hardly be said shorter.
+    /// Returns the number of tokens under which a text can hardly be said shorter.
     const fn least(&self) -> u32 {
         self.summary.saturating_mul(2)
     }
@@ -196,7 +198,7 @@ fn sum(turns: &[Turn]) -> u32 {
     turns.iter().fold(0, |sum, turn| turn.tokens.saturating_add(sum))
 }
 
-/// Neighbours of one depth.
+/// Runs of neighbours of one depth.
 struct Runs<'n> {
     nodes: &'n [Node],
     start: usize,
@@ -215,11 +217,11 @@ impl Iterator for Runs<'_> {
     }
 }
 
-/// Summaries that are summed up together.
+/// Most summaries that are summed up together.
 const FANOUT: usize = 4;
-/// How few may be when all of them take twice their share.
+/// Number of summaries that suffices when all of them take twice their share.
 const FANOUT_PRESSED: usize = 2;
-/// Tokens; a small model loses track of more.
+/// Most tokens of a chunk; a small model loses track of more.
 const LONGEST_CHUNK: u32 = 4_096;
 
 #[cfg(test)]
@@ -302,8 +304,8 @@ mod tests {
         assert_eq!(limits.condense(&pressed), Some(1..3));
     }
 
-    /// Two numbers for the share of summaries once let them outgrow their block (80 tokens of a block
-    /// of 128 that keeps 42), or be summed up while they had room.
+    /// Two numbers for the share of summaries once let them outgrow their block (80 tokens of a
+    /// block of 128 that keeps 42), or be summed up while they had room.
     #[test]
     fn summaries_are_condensed_to_the_share_that_the_prompt_keeps_for_them() {
         for (window, share) in [(2_048, 42), (8_192, 256), (16_384, 512), (32_768, 1_024)] {
@@ -325,7 +327,8 @@ mod tests {
         fn a_leaf_begins_at_the_frontier_and_keeps_out_of_the_tail(
             tokens in prop::collection::vec(0_u32..300, 0..60),
         ) {
-            let (limits, turns) = (limits(), turns(&tokens));
+            let limits = limits();
+            let turns = turns(&tokens);
             let outside = limits.outside(&turns);
             let tail = &turns[outside.len()..];
             prop_assert!(turns.is_empty() || !tail.is_empty());

@@ -1,4 +1,4 @@
-//! How present a fact still is: what was of no use for long fades, and what is recalled stays.
+//! Presence of facts: what was of no use for long fades, and what is recalled stays.
 //!
 //! ```
 //! use garret_core::decay::{Age, Stage};
@@ -25,30 +25,30 @@
 
 use core::num::NonZeroU64;
 
-/// What is known of how long ago a fact was of use.
+/// Time since a fact was of use, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Age {
-    /// Turns since it was last of use, or since it was said; `None` where that isn't known, and then
-    /// the days decide.
+    /// Turns since it was last of use, or since it was said; `None` where that isn't known, and
+    /// then the days decide.
     pub turns: Option<u64>,
     /// Days since then.
     pub days: u64,
-    /// How often it was of use.
+    /// Number of times that the fact was of use.
     pub uses: u64,
-    /// It is always shown.
+    /// Set for a fact that is always shown.
     pub pinned: bool,
 }
 
-/// How present a fact is.
+/// Presence of a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Just said or used, or pinned.
+    /// A fact that was just said or used, or is pinned.
     Fresh,
-    /// Of this conversation.
+    /// A fact of this conversation.
     Warm,
-    /// Of an earlier one.
+    /// A fact of an earlier conversation.
     Cold,
-    /// Not recalled in a chat any more.
+    /// A fact that isn't recalled in a chat any more.
     Dormant,
 }
 
@@ -63,7 +63,8 @@ impl Stage {
         }
     }
 
-    /// Returns the factor of a fact's recency in the ranking: 1 for a fresh one, 0 for a dormant one.
+    /// Returns the factor of a fact's recency in the ranking: 1 for a fresh one, 0 for a dormant
+    /// one.
     pub const fn weight(self) -> f32 {
         match self {
             Self::Fresh => 1.0,
@@ -75,15 +76,15 @@ impl Stage {
 }
 
 impl Age {
-    /// The age of a fact last of use at `last_ms`, at the moment `now_ms`; both in milliseconds since
-    /// 1970. A clock that was set back makes nothing older.
+    /// Returns the age of a fact last of use at `last_ms`, at the moment `now_ms`; both in
+    /// milliseconds since 1970. A clock that was set back makes nothing older.
     pub const fn since(last_ms: i64, now_ms: i64) -> Self {
         let gap = now_ms.saturating_sub(last_ms);
         let days = if gap > 0 { gap.unsigned_abs() / DAY_MS } else { 0 };
         Self { turns: None, days, uses: 0, pinned: false }
     }
 
-    /// How present it is.
+    /// Returns how present a fact of this age is.
     pub fn stage(self) -> Stage {
         if self.pinned {
             return Stage::Fresh;

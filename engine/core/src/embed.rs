@@ -35,8 +35,8 @@
 //! # Ok::<(), PoolingError>(())
 //! ```
 //!
-//! Limits: a call blocks until all its vectors are there; who may be called off asks for a few texts
-//! at a time.
+//! Limits: a call blocks until all its vectors are there; who may be called off asks for a few
+//! texts at a time.
 
 use core::fmt;
 
@@ -44,8 +44,8 @@ use crate::model::PoolingError;
 
 /// An embedder: a model that turns texts into vectors of one length.
 ///
-/// Texts that are close in meaning have vectors that are close in angle. A vector has length 1, or 0
-/// where the text holds nothing that the model knows. Vectors of different fingerprints can't be
+/// Texts that are close in meaning have vectors that are close in angle. A vector has length 1, or
+/// 0 where the text holds nothing that the model knows. Vectors of different fingerprints can't be
 /// compared.
 pub trait Embed: Send + Sync + fmt::Debug {
     /// Returns the SHA-256 of what decides the numbers: the model file.
@@ -54,8 +54,8 @@ pub trait Embed: Send + Sync + fmt::Debug {
     /// Returns how many numbers a vector has.
     fn dimensions(&self) -> usize;
 
-    /// Writes the vectors of `texts` to `vectors`, one after another in the order of the texts, each
-    /// [`Embed::dimensions`] numbers long. Blocks until they are there.
+    /// Writes the vectors of `texts` to `vectors`, one after another in the order of the texts,
+    /// each [`Embed::dimensions`] numbers long. Blocks until they are there.
     ///
     /// # Errors
     /// [`PoolingError::Length`] when `vectors` has room for more or fewer vectors than there are

@@ -56,7 +56,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Why a text is no session id.
+/// Reason why a text is no session id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IdError {

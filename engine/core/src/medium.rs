@@ -14,7 +14,7 @@ pub trait Medium: Send + Sync {
     /// [`MediumError`], when the device doesn't answer.
     fn len(&self) -> Result<u64, MediumError>;
 
-    /// Whether the medium holds nothing.
+    /// Returns whether the medium holds nothing.
     ///
     /// # Errors
     /// As [`Medium::len`].
@@ -74,7 +74,7 @@ pub trait Medium: Send + Sync {
     }
 }
 
-/// What went wrong on a medium.
+/// Failure of a medium.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediumError {

@@ -9,7 +9,7 @@ use core::task::{Context, Poll};
 
 use crate::token::Token;
 
-/// What a model is used for. Each role decodes on its own sequence of one KV cache.
+/// Use of a model. Each role decodes on its own sequence of one KV cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ModelRole {
@@ -19,9 +19,9 @@ pub enum ModelRole {
     Compactor,
     /// Works out what the user is after.
     Inferrer,
-    /// Builds, in time that nobody waits for, the prefix that is to replace the main one. Asked with
-    /// [`Request::max_tokens`] 0; the next [`ModelRole::Main`] request that begins like it takes it
-    /// over.
+    /// Builds, in time that nobody waits for, the prefix that is to replace the main one. Asked
+    /// with [`Request::max_tokens`] 0; the next [`ModelRole::Main`] request that begins like it
+    /// takes it over.
     Rebase,
 }
 
@@ -36,19 +36,19 @@ pub struct ModelFacts {
     pub parameters: Option<u64>,
 }
 
-/// How the keys and values of a context are kept.
+/// Type of the numbers in which a context keeps keys and values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum KvType {
     /// 16-bit floats: exact and fast.
     #[default]
     F16,
-    /// Blocks of 8-bit integers: half the memory, about half the prefill speed on a CPU; needs flash
-    /// attention.
+    /// Blocks of 8-bit integers: half the memory, about half the prefill speed on a CPU; needs
+    /// flash attention.
     Q8_0,
 }
 
 impl KvType {
-    /// The name used in configuration: `f16` or `q8_0`.
+    /// Returns the name in the configuration: `f16` or `q8_0`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -76,7 +76,7 @@ impl FromStr for KvType {
 #[error("it must be f16 (exact) or q8_0 (half the memory)")]
 pub struct UnknownKvType;
 
-/// How the next token is chosen. A field at its neutral value switches that stage off.
+/// Choice of the next token. A field at its neutral value switches that stage off.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     /// 0 picks the likeliest token; above, logits are divided by it. 0.0 to 5.0.
@@ -89,7 +89,7 @@ pub struct Sampling {
     pub min_p: f32,
     /// Divide the logits of recent tokens by it; 1.0 changes nothing.
     pub repeat_penalty: f32,
-    /// How many recent tokens the penalty looks at.
+    /// Number of recent tokens that the penalty looks at.
     pub repeat_last_n: u32,
     /// Seed of the random choice; the same seed, prompt and build give the same reply.
     pub seed: u32,
@@ -109,23 +109,23 @@ impl Default for Sampling {
     }
 }
 
-/// One piece of work for a model.
+/// A piece of work for a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// On whose sequence.
+    /// Role on whose sequence the model decodes.
     pub role: ModelRole,
     /// The whole prompt; the model reuses the longest prefix its cache holds already.
     pub prompt: &'a [Token],
     /// Most tokens to generate. With 0 the prompt is brought into the cache and no more:
     /// [`Event::Prefilled`] and then [`Event::Finished`] with [`Finish::Length`].
     pub max_tokens: u32,
-    /// How to choose tokens.
+    /// Choice of the tokens.
     pub sampling: Sampling,
     /// GBNF grammar the reply must follow, with root rule `root`.
     pub grammar: Option<&'a str>,
 }
 
-/// Why a reply ended.
+/// Reason why a reply ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finish {
@@ -138,7 +138,7 @@ pub enum Finish {
 }
 
 impl Finish {
-    /// The name on the wire: `stop`, `length` or `cancelled`.
+    /// Returns the name on the wire: `stop`, `length` or `cancelled`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -148,7 +148,7 @@ impl Finish {
     }
 }
 
-/// What happens during a reply, in this order: `Prefilled` once, `Piece` any number of times,
+/// Event of a reply. They come in this order: `Prefilled` once, `Piece` any number of times,
 /// `Finished` once. A cancelled reply may go straight to `Finished`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event<B> {
@@ -160,15 +160,15 @@ pub enum Event<B> {
         /// Prompt tokens decoded for this request.
         prefilled: u32,
     },
-    /// One generated token. The bytes of consecutive pieces join to the reply; one piece may hold
+    /// A generated token. The bytes of consecutive pieces join to the reply; one piece may hold
     /// part of a character.
     Piece {
-        /// Its id.
+        /// Id of the token.
         token: Token,
-        /// Its bytes; empty for a special token.
+        /// Bytes of the token; empty for a special one.
         bytes: B,
     },
-    /// The end.
+    /// The end of the reply.
     Finished(Finish),
 }
 
@@ -176,10 +176,10 @@ pub enum Event<B> {
 pub trait ChatModel {
     /// A reply in progress.
     type Reply: Reply<Error = Self::Error>;
-    /// Why a reply can't be started or fails midway.
+    /// Reason why a reply can't be started or fails midway.
     type Error: core::error::Error + Send + Sync + 'static;
 
-    /// What was loaded.
+    /// Returns facts about the model that was loaded.
     fn facts(&self) -> ModelFacts;
 
     /// Starts a reply. Replies wait for each other; one for [`ModelRole::Main`] goes before
@@ -196,19 +196,21 @@ pub trait Resumable: ChatModel {
     /// Bytes that stand for a part of the cache.
     type State: AsRef<[u8]> + Send + 'static;
 
-    /// Of all that a state depends on beside its tokens. What was made under another one must not be
-    /// restored: it may pass unnoticed, and the model then talks nonsense.
+    /// Returns the fingerprint of all that a state depends on beside its tokens. A state that was
+    /// made under another one must not be restored: it may pass unnoticed, and the model then talks
+    /// nonsense.
     fn state_fingerprint(&self) -> [u8; 32];
 
-    /// What the main sequence holds of `prompt`, if anything and if that takes at most `most` bytes.
-    /// What it holds beyond that is given up. Blocks, after requests that go before.
+    /// Returns the state of what the main sequence holds of `prompt`, if it holds anything and the
+    /// state takes at most `most` bytes. What it holds beyond that is given up. Blocks, after
+    /// requests that go before.
     ///
     /// # Errors
     /// When the model has stopped or can't give its state.
     fn save(&self, prompt: &[Token], most: u64) -> Result<Option<Self::State>, Self::Error>;
 
-    /// Makes the main sequence hold what [`Resumable::save`] gave, in place of what it holds; how many
-    /// tokens that are. Blocks, after requests that go before.
+    /// Makes the main sequence hold what [`Resumable::save`] gave, in place of what it holds, and
+    /// returns how many tokens that are. Blocks, after requests that go before.
     ///
     /// `state` must be those very bytes: a checksum is the caller's affair.
     ///
@@ -221,10 +223,10 @@ pub trait Resumable: ChatModel {
 pub trait Reply: Unpin {
     /// Bytes of one piece.
     type Bytes: AsRef<[u8]>;
-    /// See [`ChatModel::Error`].
+    /// Reason why the reply fails; that of [`ChatModel::Error`].
     type Error: core::error::Error + Send + Sync + 'static;
 
-    /// Next event; `None` after [`Event::Finished`] or an error.
+    /// Returns the next event; `None` after [`Event::Finished`] or an error.
     #[allow(clippy::type_complexity, reason = "the shape every stream has")]
     fn poll_event(
         &mut self,

@@ -2,7 +2,7 @@
 
 use crate::token::{Token, TokenBuf, TokenBytes};
 
-/// Who speaks in a message.
+/// Speaker of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Role {
@@ -17,7 +17,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The name chat templates use.
+    /// Returns the name that chat templates use.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -40,7 +40,7 @@ impl<'a> Content<'a> {
     /// Most parts one content can have.
     pub const MAX_PARTS: usize = MAX_PARTS;
 
-    /// Content of exactly these parts, in this order.
+    /// Creates content of exactly these parts, in this order.
     pub const fn from_parts<const N: usize>(given: [&'a str; N]) -> Self {
         const { assert!(N <= MAX_PARTS, "content has at most six parts") };
         let mut parts = [""; MAX_PARTS];
@@ -49,17 +49,17 @@ impl<'a> Content<'a> {
         Self { parts }
     }
 
-    /// The parts in order.
+    /// Returns the parts that aren't empty, in order.
     pub fn parts(&self) -> impl Iterator<Item = &'a str> + '_ {
         self.parts.iter().copied().filter(|part| !part.is_empty())
     }
 
-    /// Length in bytes of UTF-8.
+    /// Returns the length in bytes of UTF-8.
     pub fn len(&self) -> usize {
         self.parts.iter().fold(0, |sum, part| part.len().saturating_add(sum))
     }
 
-    /// Whether there is no text.
+    /// Returns whether there is no text.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -71,23 +71,23 @@ impl<'a> From<&'a str> for Content<'a> {
     }
 }
 
-/// See [`Content::MAX_PARTS`].
+/// Number of parts of a content, for [`Content::MAX_PARTS`].
 const MAX_PARTS: usize = 6;
 
-/// One message as the model is to see it.
+/// A message as the model is to see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Who speaks.
+    /// Speaker of the message.
     pub role: Role,
-    /// What is said. It is data: text in it that spells a special token stays text.
+    /// Text of the message. It is data: text in it that spells a special token stays text.
     pub content: Content<'a>,
-    /// For a reply this very model generated: its token ids, which are used as they are in place of
-    /// tokenising `content` again, so that the KV cache stays valid. Empty otherwise.
+    /// Token ids of a reply that this very model generated. They are used as they are in place of
+    /// tokenising `content` again, so that the KV cache stays valid. Empty for any other message.
     pub tokens: TokenBytes<'a>,
 }
 
 impl<'a> Message<'a> {
-    /// A message whose content is to be tokenised.
+    /// Creates a message whose content is to be tokenised.
     pub fn new(role: Role, content: impl Into<Content<'a>>) -> Self {
         Self { role, content: content.into(), tokens: TokenBytes::new(&[]) }
     }
@@ -96,24 +96,24 @@ impl<'a> Message<'a> {
 /// A tool, as a model is told of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolSpec<'a> {
-    /// What it is called by: letters, digits, `-` and `_`.
+    /// Name in a call: letters, digits, `-` and `_`.
     pub name: &'a str,
-    /// What it is good for.
+    /// Use of the tool, in words for the model.
     pub description: &'a str,
-    /// What it needs, all of it.
+    /// Parameters that a call must have.
     pub parameters: &'a [ToolParameter<'a>],
 }
 
-/// Something a tool needs.
+/// A parameter of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolParameter<'a> {
-    /// Its name.
+    /// Name of the parameter.
     pub name: &'a str,
-    /// What it is.
+    /// Kind of its values.
     pub kind: ParameterKind,
 }
 
-/// What a parameter of a tool is.
+/// Kind of a parameter's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ParameterKind {
@@ -124,7 +124,7 @@ pub enum ParameterKind {
 }
 
 impl ParameterKind {
-    /// Its name in a JSON schema.
+    /// Returns the name in a JSON schema.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Text => "string",
@@ -140,7 +140,7 @@ impl ParameterKind {
 /// a shorter one up to the end of their last common message, unless the chat template itself
 /// renders the past differently.
 pub trait PromptEncoder {
-    /// Why a prompt couldn't be encoded.
+    /// Reason why a prompt couldn't be encoded.
     type Error: core::error::Error + Send + Sync + 'static;
 
     /// Appends to `out` the run of `messages`, followed by what the template puts before a reply.
@@ -157,8 +157,8 @@ pub trait PromptEncoder {
         ends: &mut [usize],
     ) -> Result<(), EncodeError<Self::Error>>;
 
-    /// Sets the tools that prompts which begin with a system message tell the model of, in the form of
-    /// its own template; an empty slice sets none. The model then writes calls as
+    /// Sets the tools that prompts which begin with a system message tell the model of, in the form
+    /// of its own template; an empty slice sets none. The model then writes calls as
     /// [`TagScanner::with_calls`](crate::scan::TagScanner::with_calls) reads them, and
     /// [`Role::Tool`] answers them. Returns false, and sets no tools, when the template has no form
     /// for them that is known.
@@ -166,9 +166,9 @@ pub trait PromptEncoder {
         tools.is_empty()
     }
 
-    /// Number of tokens of `content` by itself. Stops early and returns a number above `limit` once
-    /// it is certain that the count exceeds `limit`, so that a huge text costs no more than a large
-    /// one.
+    /// Counts the tokens of `content` by itself. Stops early and returns a number above `limit`
+    /// once it is certain that the count exceeds `limit`, so that a huge text costs no more than a
+    /// large one.
     ///
     /// # Errors
     /// [`EncodeError::Encoder`] when the tokenizer fails.
@@ -178,13 +178,13 @@ pub trait PromptEncoder {
         limit: usize,
     ) -> Result<usize, EncodeError<Self::Error>>;
 
-    /// Gives the bytes that `token` stands for to `out`, perhaps in several pieces: a special token as
-    /// templates spell it, nothing for an id that the vocabulary lacks. Those of all tokens of a run,
-    /// one after another, are the prompt as a text.
+    /// Gives the bytes that `token` stands for to `out`, perhaps in several pieces: a special token
+    /// as templates spell it, nothing for an id that the vocabulary lacks. Those of all tokens of a
+    /// run, one after another, are the prompt as a text.
     fn detokenize(&self, token: Token, out: &mut dyn FnMut(&[u8]));
 }
 
-/// Why [`PromptEncoder`] gave no run.
+/// Reason why a [`PromptEncoder`] gave no run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError<E> {
     /// The run is longer than the buffer.

@@ -1,4 +1,4 @@
-//! What one turn cost, block by block, and what was left out of the prompt and why.
+//! Account of a turn: what it cost, block by block, and what was left out of the prompt and why.
 //!
 //! The tokens of all blocks add up to exactly [`Receipt::prompt_tokens`], and every turn or
 //! character that is stored but not shown appears in [`Receipt::omitted`].
@@ -28,31 +28,31 @@ pub struct Receipt {
     pub history_from: Option<TurnSeq>,
     /// The parts of the prompt in order.
     pub blocks: Vec<Block, 8>,
-    /// What the prompt doesn't show.
+    /// Stored things that the prompt doesn't show.
     pub omitted: Vec<Omission, 7>,
 }
 
 impl Receipt {
-    /// The block of this name, if the prompt has one.
+    /// Returns the block of this name, if the prompt has one.
     pub fn block(&self, name: BlockName) -> Option<&Block> {
         self.blocks.iter().find(|block| block.name == name)
     }
 
-    /// How much is left out of this kind.
-    pub fn left_out(&self, what: Omitted) -> u64 {
+    /// Returns how much of this kind the prompt leaves out.
+    pub fn left_out(&self, what: OmissionKind) -> u64 {
         let found = self.omitted.iter().find(|omission| omission.what == what);
         found.map_or(0, |omission| omission.count)
     }
 }
 
-/// One part of a prompt.
+/// A part of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
-    /// Which part.
+    /// Name of the part.
     pub name: BlockName,
-    /// Tokens it takes, the template's scaffolding included.
+    /// Tokens that the part takes, the template's scaffolding included.
     pub tokens: u32,
-    /// Most tokens it could have taken.
+    /// Most tokens that the part could have taken.
     pub ceiling: u32,
 }
 
@@ -62,24 +62,24 @@ pub struct Block {
 pub enum BlockName {
     /// Instructions, at the beginning of the system message.
     System,
-    /// What is tracked of the conversation, in the rest of the system message.
+    /// Tracked part of the conversation, in the rest of the system message.
     Tracked,
     /// Earlier turns.
     History,
     /// The time. This and what follows stands in the newest message before the user's words.
     Time,
-    /// What was pinned, or ceased to hold, since the system message was made.
+    /// Facts that were pinned, or ceased to hold, since the system message was made.
     Pinned,
-    /// What was worked out about the turn before it came.
+    /// Inference that was made before the turn came.
     Carry,
-    /// What is remembered from elsewhere.
+    /// Messages and facts remembered from elsewhere.
     Memory,
     /// The newest message and the opening of the reply.
     Message,
 }
 
 impl BlockName {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -97,16 +97,16 @@ impl BlockName {
 /// Something stored that the prompt doesn't show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Omission {
-    /// What, and why.
-    pub what: Omitted,
-    /// How many.
+    /// Kind of what is left out.
+    pub what: OmissionKind,
+    /// Number of what is left out, in the unit of its kind.
     pub count: u64,
 }
 
 /// Kinds of omission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Omitted {
+pub enum OmissionKind {
     /// Whole turns, the oldest ones.
     OldTurns,
     /// Whole turns that summaries cover.
@@ -123,8 +123,8 @@ pub enum Omitted {
     Summaries,
 }
 
-impl Omitted {
-    /// The unit of the count.
+impl OmissionKind {
+    /// Returns the unit of the count.
     pub const fn what(self) -> &'static str {
         match self {
             Self::OldTurns | Self::SummedUp => "turns",
@@ -136,7 +136,7 @@ impl Omitted {
         }
     }
 
-    /// The reason.
+    /// Returns the reason, for people.
     pub const fn why(self) -> &'static str {
         match self {
             Self::OldTurns => "the oldest turns no longer fit into the window; they are stored",

@@ -38,9 +38,9 @@ use crate::model::PoolingError;
 
 /// A reranker: a model that scores how well texts answer a query.
 pub trait Rerank: Send + Sync + fmt::Debug {
-    /// Writes a finite number for each of `texts` to `scores`, in their order: the greater, the better
-    /// the text answers. Numbers of one query can be compared, those of different queries can't.
-    /// Blocks until they are there.
+    /// Writes a finite number for each of `texts` to `scores`, in their order: the greater, the
+    /// better the text answers. Numbers of one query can be compared, those of different queries
+    /// can't. Blocks until they are there.
     ///
     /// # Errors
     /// [`PoolingError::Length`] when `scores` is longer or shorter than `texts`; another one when the

@@ -9,7 +9,7 @@ use crate::prompt::{Content, EncodeError, PromptEncoder};
 
 /// A text as the model sees it: whole, or head and tail around a marker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown<'a> {
+pub struct ShownText<'a> {
     by: &'a str,
     head: &'a str,
     tail: &'a str,
@@ -17,14 +17,15 @@ pub struct Shown<'a> {
     left_out: usize,
 }
 
-impl<'a> Shown<'a> {
-    /// The whole text.
+impl<'a> ShownText<'a> {
+    /// Shows the whole text.
     pub const fn whole(text: &'a str) -> Self {
         Self { by: "", head: text, tail: "", marker: heapless::String::new(), left_out: 0 }
     }
 
-    /// `head_bytes` from the front and `tail_bytes` from the back of `text` around a marker; both
-    /// are lowered to the next character boundary, and the whole text is shown where they meet.
+    /// Shows `head_bytes` from the front and `tail_bytes` from the back of `text` around a marker;
+    /// both are lowered to the next character boundary, and the whole text is shown where they
+    /// meet.
     pub fn cut(text: &'a str, head_bytes: usize, tail_bytes: usize) -> Self {
         let head_end = text.floor_char_boundary(head_bytes);
         let tail_start = text.ceil_char_boundary(text.len().saturating_sub(tail_bytes));
@@ -37,30 +38,31 @@ impl<'a> Shown<'a> {
         Self { by: "", head, tail, marker: marker(left_out), left_out }
     }
 
-    /// The same with the name of who said it, when it wasn't whoever the message is by; empty for
-    /// none.
+    /// Puts the name of the speaker before the text, for one who isn't whoever the message is by;
+    /// empty for none.
     #[must_use]
     pub fn by(self, name: &'a str) -> Self {
         Self { by: name, ..self }
     }
 
-    /// What to put into a message.
+    /// Returns the content of a message that shows the text.
     pub fn content(&'a self) -> Content<'a> {
         self.content_after("")
     }
 
-    /// The same after `before`, which belongs to the message for once and not to the text.
+    /// Returns the content of a message that shows the text after `before`, which belongs to the
+    /// message for once and not to the text.
     pub fn content_after(&'a self, before: &'a str) -> Content<'a> {
         let colon = if self.by.is_empty() { "" } else { ": " };
         Content::from_parts([before, self.by, colon, self.head, &self.marker, self.tail])
     }
 
-    /// Characters not shown.
+    /// Returns the number of characters that aren't shown.
     pub const fn left_out(&self) -> usize {
         self.left_out
     }
 
-    /// Bytes shown from the front and from the back; `None` when the text is whole.
+    /// Returns the bytes shown from the front and from the back; `None` when the text is whole.
     pub const fn cut_bytes(&self) -> Option<(usize, usize)> {
         if self.left_out == 0 { None } else { Some((self.head.len(), self.tail.len())) }
     }
@@ -74,9 +76,9 @@ pub fn shorten<'a, E: PromptEncoder>(
     encoder: &mut E,
     text: &'a str,
     limit: usize,
-) -> Result<Shown<'a>, EncodeError<E::Error>> {
+) -> Result<ShownText<'a>, EncodeError<E::Error>> {
     if encoder.count(&Content::from(text), limit)? <= limit {
-        return Ok(Shown::whole(text));
+        return Ok(ShownText::whole(text));
     }
     let room = limit.saturating_sub(MARKER_TOKENS);
     let tail_room = room / 3;
@@ -84,7 +86,7 @@ pub fn shorten<'a, E: PromptEncoder>(
     let mut head = fit(encoder, text.len(), head_room, |bytes| front(text, bytes))?;
     let mut tail = fit(encoder, text.len(), tail_room, |bytes| back(text, bytes))?;
     loop {
-        let shown = Shown::cut(text, head, tail);
+        let shown = ShownText::cut(text, head, tail);
         let tokens = encoder.count(&shown.content(), limit)?;
         if tokens <= limit || (head == 0 && tail == 0) {
             return Ok(shown);
@@ -94,8 +96,8 @@ pub fn shorten<'a, E: PromptEncoder>(
     }
 }
 
-/// Largest number of bytes found, of `len`, for which `take(bytes)` has at most `room` tokens.
-/// Follows the measured bytes per token, so a few counts suffice.
+/// Finds the largest number of bytes, of `len`, for which `take(bytes)` has at most `room` tokens,
+/// as near as a few counts get. Follows the measured bytes per token.
 fn fit<'a, E: PromptEncoder>(
     encoder: &mut E,
     len: usize,
@@ -133,18 +135,18 @@ fn back(text: &str, bytes: usize) -> &str {
     text.get(text.ceil_char_boundary(text.len().saturating_sub(bytes))..).unwrap_or("")
 }
 
-/// Whether `tokens` uses at least 15/16 of `room`.
+/// Returns whether `tokens` uses at least 15/16 of `room`.
 const fn is_close(tokens: usize, room: usize) -> bool {
     tokens.saturating_mul(16) >= room.saturating_mul(15)
 }
 
-/// `bytes * room / tokens`, a little less so that the next try likely fits.
+/// Returns `bytes * room / tokens`, a little less so that the next try likely fits.
 fn scale(bytes: usize, room: usize, tokens: usize) -> usize {
     let aim = bytes.saturating_mul(room).checked_div(tokens).unwrap_or(0);
     aim.saturating_sub(aim / 64)
 }
 
-/// Seven eighths, strictly less than a positive `bytes`.
+/// Returns seven eighths, strictly less than a positive `bytes`.
 const fn shrink(bytes: usize) -> usize {
     bytes.saturating_sub(bytes / 8).saturating_sub(1)
 }
@@ -173,7 +175,7 @@ mod tests {
     #[test]
     fn a_text_that_fits_is_whole() {
         let shown = shorten(&mut ByteEncoder, "hello", 5).unwrap();
-        assert_eq!(shown, Shown::whole("hello"));
+        assert_eq!(shown, ShownText::whole("hello"));
     }
 
     #[test]
@@ -199,7 +201,7 @@ mod tests {
                 Some((head, tail)) => {
                     let kept = text.chars().count() - shown.left_out();
                     prop_assert!(head + tail < text.len() && kept > 0);
-                    prop_assert_eq!(&Shown::cut(&text, head, tail), &shown);
+                    prop_assert_eq!(&ShownText::cut(&text, head, tail), &shown);
                     prop_assert!(head + tail >= (limit - 100) / 2);
                 }
             }

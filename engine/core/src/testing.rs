@@ -1,5 +1,5 @@
-//! An encoder with one token a byte, so that a test can tell the length of a prompt beforehand and read
-//! the prompt back.
+//! An encoder with one token a byte, so that a test can tell the length of a prompt beforehand and
+//! read the prompt back.
 //!
 //! Hidden from the documentation, and always compiled: it serves the tests of every crate, those
 //! without an allocator among them, and a program that doesn't name it doesn't hold it.
@@ -53,8 +53,8 @@ impl PromptEncoder for ByteEncoder {
     }
 }
 
-/// Appends the run of `messages` to `out`, as [`ByteEncoder`] does, with the bytes of `tools` at the end
-/// of a system message that comes first.
+/// Appends the run of `messages` to `out`, as [`ByteEncoder`] does, with the bytes of `tools` at
+/// the end of a system message that comes first.
 ///
 /// # Errors
 /// [`EncodeError::Full`] when the run doesn't fit into `out`.

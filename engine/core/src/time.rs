@@ -1,6 +1,7 @@
-//! Ports for time and randomness: core and its users are handed both, so that a run can be replayed.
+//! Ports for time and randomness: core and its users are handed both, so that a run can be
+//! replayed.
 
-/// How far a wall clock reading can be trusted.
+/// Trust in a reading of the wall clock.
 ///
 /// A Raspberry Pi has no battery-backed clock: after a power cut it may believe that it is 1970 or
 /// the day of its last shutdown.
@@ -20,16 +21,16 @@ pub enum Confidence {
 pub struct WallTime {
     /// Milliseconds since 1970-01-01T00:00:00Z.
     pub unix_ms: i64,
-    /// Whether it can be believed.
+    /// Trust in the reading.
     pub confidence: Confidence,
 }
 
 /// A source of time.
 pub trait Clock {
-    /// Microseconds since an arbitrary moment; never goes back.
+    /// Returns the microseconds since an arbitrary moment; never goes back.
     fn monotonic_us(&self) -> u64;
 
-    /// Time of day.
+    /// Returns the time of day.
     fn wall(&self) -> WallTime;
 }
 
@@ -42,7 +43,7 @@ pub trait Entropy {
     fn fill(&self, bytes: &mut [u8]) -> Result<(), NoEntropy>;
 }
 
-/// The source of randomness failed.
+/// Failure of the source of randomness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the system gives no random bytes: check that /dev/urandom can be read")]
 pub struct NoEntropy;

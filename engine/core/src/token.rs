@@ -21,17 +21,17 @@ impl<'a> TokenBytes<'a> {
         Self(bytes)
     }
 
-    /// Number of ids.
+    /// Returns the number of ids.
     pub const fn len(self) -> usize {
         self.0.len() / 4
     }
 
-    /// Whether there is no id.
+    /// Returns whether there is no id.
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The ids in order.
+    /// Returns the ids in order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = Token> + 'a {
         let (words, _) = self.0.as_chunks::<4>();
         words.iter().map(|word| Token(i32::from_le_bytes(*word)))
@@ -46,7 +46,7 @@ pub struct TokenBuf<'a> {
 }
 
 impl<'a> TokenBuf<'a> {
-    /// An empty buffer over `slots`; its capacity is their number.
+    /// Creates an empty buffer over `slots`; its capacity is their number.
     pub fn new(slots: &'a mut [Token]) -> Self {
         Self { slots, len: 0 }
     }
@@ -64,28 +64,28 @@ impl<'a> TokenBuf<'a> {
         tokens.into_iter().try_for_each(|token| self.push(token))
     }
 
-    /// Tokens written so far.
+    /// Returns the tokens written so far.
     pub fn as_slice(&self) -> &[Token] {
         self.slots.get(..self.len).unwrap_or(&[])
     }
 
-    /// Number of tokens written so far.
+    /// Returns the number of tokens written so far.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether nothing was written yet.
+    /// Returns whether nothing was written yet.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Forgets what was written.
+    /// Empties the buffer.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 }
 
-/// A caller-provided buffer has no room for one more item.
+/// Refusal of a caller-provided buffer that has no room for one more item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the buffer is full")]
 pub struct BufferFull;

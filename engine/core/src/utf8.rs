@@ -35,7 +35,7 @@ pub struct Utf8Stream {
 }
 
 impl Utf8Stream {
-    /// A stream at its beginning.
+    /// Creates a stream at its beginning.
     pub const fn new() -> Self {
         Self { held: heapless::Vec::new() }
     }
@@ -65,7 +65,7 @@ impl Utf8Stream {
         }
     }
 
-    /// How many bytes are held back: 0 to 3.
+    /// Returns how many bytes are held back: 0 to 3.
     pub fn held(&self) -> usize {
         self.held.len()
     }
@@ -96,5 +96,5 @@ impl Utf8Stream {
     }
 }
 
-/// What stands for bytes that are no UTF-8.
+/// Character that stands for bytes that are no UTF-8.
 const REPLACEMENT: &str = "\u{FFFD}";

@@ -37,17 +37,17 @@ pub trait Kernels: Send + Sync {
 
     /// Adds to `out` each row of `rows` times its weight, the first row first.
     ///
-    /// `rows` is row-major, `out.len()` numbers a row; rows without a weight, weights without a whole
-    /// row and all of them when `out` is empty are left out. Each product and each sum is rounded to
-    /// `f32` by itself, so that every implementation gives the same bits (of NaN, any).
+    /// `rows` is row-major, `out.len()` numbers a row; rows without a weight, weights without a
+    /// whole row and all of them when `out` is empty are left out. Each product and each sum is
+    /// rounded to `f32` by itself, so that every implementation gives the same bits (of NaN, any).
     fn add_rows(&self, weights: &[f32], rows: &[f32], out: &mut [f32]) {
         add_rows(weights, rows, out);
     }
 
     /// [`add_rows`](Self::add_rows) of the same rows for several lists of weights, all of them
     /// `count` long and one after another, as are their sums: so that rows which don't fit the
-    /// nearest memory are fetched once for many. Lists without sums, and sums without a list, are left
-    /// out; `count` must not be 0.
+    /// nearest memory are fetched once for many. Lists without sums, and sums without a list, are
+    /// left out; `count` must not be 0.
     fn add_rows_each(&self, count: usize, weights: &[f32], rows: &[f32], out: &mut [f32]) {
         for (weights, sums) in each_list(count, weights, out) {
             self.add_rows(weights, rows, sums);
@@ -150,7 +150,8 @@ mod tests {
             // The last row has no weight, and the last weight no row.
             Scalar.add_rows(&[2.0, 1e-3], &rows, &mut out);
             let mut expected = (0..len).map(|at| {
-                let (first, second) = (f32::from(at), f32::from(at + len));
+                let first = f32::from(at);
+                let second = f32::from(at + len);
                 0.5 + 2.0 * first + 1e-3 * second
             });
             assert!(out.iter().all(|sum| expected.next() == Some(*sum)), "{len}");

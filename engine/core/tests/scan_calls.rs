@@ -3,7 +3,7 @@
 
 mod scan_common;
 
-use garret_core::scan::{TagScanner, Why, is_quoted};
+use garret_core::scan::{TagDefect, TagScanner, is_quoted};
 use proptest::prelude::*;
 use scan_common::{Ev, add, scan_with, text};
 
@@ -54,7 +54,7 @@ fn what_is_missing_at_its_end_is_repaired() {
 
 #[test]
 fn what_never_becomes_a_call_is_stripped_or_text() {
-    let cut = |raw: &str| vec![Ev::Stripped(raw.into(), Why::Unclosed)];
+    let cut = |raw: &str| vec![Ev::Stripped(raw.into(), TagDefect::Unclosed)];
     for raw in ["<tool_call>", "<tool_call>\n ", "<tool_call>\n{\"name\": \"gr"] {
         assert_eq!(whole(raw), cut(raw));
     }
@@ -64,7 +64,7 @@ fn what_never_becomes_a_call_is_stripped_or_text() {
     let long = format!("<tool_call>{{\"name\": \"{}", "x".repeat(TagScanner::MAX_TAG_BYTES));
     assert_eq!(whole(&long), [text(&long)]);
     let broken = b"<tool_call>{\"\xff\"}</tool_call>";
-    assert_eq!(calls([&broken[..]]), [Ev::Stripped(broken.to_vec(), Why::NotUtf8)]);
+    assert_eq!(calls([&broken[..]]), [Ev::Stripped(broken.to_vec(), TagDefect::NotUtf8)]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod scan_common;
 
-use garret_core::scan::{Companion, Companions, Why};
+use garret_core::scan::{Companion, Companions, TagDefect};
 use proptest::prelude::*;
 use scan_common::{Ev, add_text, scan, scan_whole};
 
@@ -139,7 +139,8 @@ fn pending(runs: &[usize]) -> Vec<usize> {
 /// The tag at the beginning of `rest`: its length and event.
 fn tag(rest: &str) -> Option<(usize, Ev)> {
     let Some((name, from)) = opener(rest) else {
-        return cut_opener(rest).then(|| (rest.len(), Ev::Stripped(rest.into(), Why::Unclosed)));
+        return cut_opener(rest)
+            .then(|| (rest.len(), Ev::Stripped(rest.into(), TagDefect::Unclosed)));
     };
     let end = blank_line(rest, from).unwrap_or(rest.len());
     let body = &rest[..end];
@@ -153,7 +154,7 @@ fn tag(rest: &str) -> Option<(usize, Ev)> {
     let Some((inner, len)) = closed else {
         let raw = rest[..stop].strip_suffix('\r').filter(|_| rest[stop..].starts_with('\n'));
         let raw = raw.unwrap_or(&rest[..stop]);
-        return Some((raw.len(), Ev::Stripped(raw.into(), Why::Unclosed)));
+        return Some((raw.len(), Ev::Stripped(raw.into(), TagDefect::Unclosed)));
     };
     let (raw, inner) = (rest.as_bytes()[..len].to_vec(), rest[from..inner].trim_ascii());
     if name == "companion" {
@@ -166,7 +167,7 @@ fn tag(rest: &str) -> Option<(usize, Ev)> {
     let end = inner.find(|c: char| !is_verb(c)).unwrap_or(inner.len());
     let (verb, payload) = (&inner[..end], inner[end..].trim_ascii());
     let event = match verb {
-        "" => Ev::Stripped(raw, Why::NoVerb),
+        "" => Ev::Stripped(raw, TagDefect::NoVerb),
         _ => Ev::Tool(verb.into(), strip_quotes(payload).into(), raw),
     };
     Some((len, event))

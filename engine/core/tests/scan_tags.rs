@@ -2,7 +2,7 @@
 
 mod scan_common;
 
-use garret_core::scan::{Companion, Companions, Scan, TagScanner, Why, is_quoted};
+use garret_core::scan::{Companion, Companions, Scan, TagDefect, TagScanner, is_quoted};
 use scan_common::{Ev, add, scan, scan_whole, text};
 
 fn tool(verb: &str, payload: &str, raw: &str) -> Ev {
@@ -10,7 +10,7 @@ fn tool(verb: &str, payload: &str, raw: &str) -> Ev {
 }
 
 fn stripped(raw: &str) -> Ev {
-    Ev::Stripped(raw.into(), Why::Unclosed)
+    Ev::Stripped(raw.into(), TagDefect::Unclosed)
 }
 
 fn companions(list: &[Companion], raw: &str) -> Ev {
@@ -106,7 +106,7 @@ fn outputs() -> Vec<(String, Vec<Ev>)> {
     {
         add(format!("a{cut}"), vec![text("a"), stripped(cut)]);
     }
-    let no_verb = |raw: &str| Ev::Stripped(raw.into(), Why::NoVerb);
+    let no_verb = |raw: &str| Ev::Stripped(raw.into(), TagDefect::NoVerb);
     for raw in ["<<garret-tool: >>", "<<garret-tool>>", "<<garret-tool: \"\">>"] {
         add(format!("{raw}."), vec![no_verb(raw), text(".")]);
     }
@@ -334,7 +334,7 @@ fn a_scanner_is_new_after_finish() {
 #[test]
 fn a_payload_that_is_no_utf8_is_never_executed() {
     let raw = b"<<garret-tool: search \xF0\x9F>>";
-    let expected = [Ev::Stripped(raw.to_vec(), Why::NotUtf8)];
+    let expected = [Ev::Stripped(raw.to_vec(), TagDefect::NotUtf8)];
     for chunk in 1..=raw.len() {
         assert_eq!(scan(raw.chunks(chunk)), expected);
     }

@@ -1,11 +1,17 @@
-//! One spelling for what people take as the same word: case, accents, width and ligatures folded.
+//! Case folding: one spelling for what people take as the same word.
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization as _;
 
-/// `text` in lower case, without diacritics of alphabets, in one Unicode form. Folding what is
-/// folded changes nothing.
+/// Folds case, accents, width and ligatures: returns `text` in lower case, without diacritics of
+/// alphabets, in Unicode's form NFC. Folding what is folded changes nothing.
+///
+/// ```
+/// use garret_language::casefold;
+///
+/// assert_eq!(casefold("STRASSE"), casefold("Stra\u{df}e"));
+/// ```
 ///
 /// Signs that make another letter in their script (vowels of Devanagari or Thai, the voicing marks
 /// of kana) stay; points of Hebrew and Arabic, which are mostly left out in writing, go.
@@ -25,7 +31,7 @@ pub fn casefold(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain.nfc().collect())
 }
 
-/// A mark that people leave out or that only tells the pronunciation.
+/// Returns true for a mark that people leave out or that only tells the pronunciation.
 fn is_diacritic(c: char) -> bool {
     matches!(u32::from(c),
         0x300..=0x36f            // of Latin, Greek and Cyrillic
@@ -36,7 +42,7 @@ fn is_diacritic(c: char) -> bool {
         | 0xad | 0x200b..=0x200f | 0x2060 | 0xfe00..=0xfe0f)
 }
 
-/// Letters that Unicode doesn't take apart.
+/// Takes apart letters that Unicode doesn't.
 fn plain(c: char) -> (char, Option<char>) {
     match c {
         '\u{df}' => ('s', Some('s')),

@@ -1,24 +1,30 @@
-//! Dates that a text names.
+//! Dates that a text names, in numbers or words.
+//!
+//! Times that a question asks for, relative ones too, are read by
+//! [`time_query`](crate::time_query).
 
 use std::ops::Range;
 
 use jiff::civil::Date;
 
-/// A date in a text.
+use crate::calendar::month;
+use crate::casefold;
+
+/// A date that a text names, and its place there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DateMention {
-    /// Its year, if that is named.
+    /// The year, if that is named.
     pub year: Option<i16>,
-    /// Its month, 1 to 12.
+    /// The month, 1 to 12.
     pub month: i8,
-    /// Its day, 1 to 31.
+    /// The day, 1 to 31.
     pub day: i8,
-    /// Where it stands.
+    /// The bytes of the text that name it.
     pub at: Range<usize>,
 }
 
 impl DateMention {
-    /// The date itself; without a year, the first such day that isn't before `today`.
+    /// Returns the date itself; without a year, the first such day that isn't before `today`.
     pub fn resolve(&self, today: Date) -> Option<Date> {
         if let Some(year) = self.year {
             return Date::new(year, self.month, self.day).ok();
@@ -29,26 +35,23 @@ impl DateMention {
             (date >= today).then_some(date)
         })
     }
-
-    /// Working days, Monday to Friday, from `today` to the date: after the one, up to and with the
-    /// other. Negative for a date that is over.
-    pub fn working_days(today: Date, date: Date) -> i64 {
-        let upto = |date: Date| {
-            let days = i64::from(Date::new(1, 1, 1).map_or(0, |first| (date - first).get_days()));
-            // 1 January of the year 1 was a Monday.
-            let (weeks, rest) = ((days + 1).div_euclid(7), (days + 1).rem_euclid(7));
-            weeks * 5 + rest.min(5)
-        };
-        upto(date) - upto(today)
-    }
 }
 
-/// The dates of a text, at most [`MOST`], each once.
+/// Returns the dates of a text, at most [`MAX_DATES`], in their order.
+///
+/// ```
+/// use garret_language::dates;
+///
+/// let text = "due on 24 December 2026";
+/// let date = &dates::find(text)[0];
+/// assert_eq!((date.year, date.month, date.day), (Some(2026), 12, 24));
+/// assert_eq!(&text[date.at.clone()], "24 December 2026");
+/// ```
 pub fn find(text: &str) -> Vec<DateMention> {
     let pieces = pieces(text);
     let mut found = Vec::new();
     let mut at = 0;
-    while at < pieces.len() && found.len() < MOST {
+    while at < pieces.len() && found.len() < MAX_DATES {
         let rest = pieces.get(at..).unwrap_or_default();
         let date = numeric(rest).or_else(|| cjk(rest)).or_else(|| worded(rest));
         at += match date {
@@ -66,7 +69,7 @@ pub fn find(text: &str) -> Vec<DateMention> {
 #[derive(Debug)]
 struct Piece<'a> {
     text: &'a str,
-    lower: String,
+    folded: String,
     at: Range<usize>,
     number: Option<i16>,
 }
@@ -95,15 +98,15 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
         if let Some((start, _)) = open.take() {
             let written = text.get(start..at).unwrap_or_default();
             let number = if written.len() <= 4 { written.parse().ok() } else { None };
-            let lower = written.to_lowercase();
-            pieces.push(Piece { text: written, lower, at: start..at, number });
+            let folded = casefold(written).into_owned();
+            pieces.push(Piece { text: written, folded, at: start..at, number });
         }
         open = now.map(|kind| (at, kind));
     }
     pieces
 }
 
-/// `2026-12-24`, `24.12.2026`, `24/12/2026`, the last two with the day first unless it can't be.
+/// Reads `2026-12-24`, `24.12.2026`, `24/12/2026`, the last two with the day first unless it can't be.
 fn numeric(pieces: &[Piece<'_>]) -> Option<(DateMention, usize)> {
     let [a, first, b, second, c, rest @ ..] = pieces else { return None };
     let joined = [a, first, b, second].into_iter().zip([first, b, second, c]);
@@ -125,7 +128,7 @@ fn numeric(pieces: &[Piece<'_>]) -> Option<(DateMention, usize)> {
     (!more).then(|| Some((dated(Some(year), month, day, at)?, 5)))?
 }
 
-/// `2026\u{5e74}12\u{6708}24\u{65e5}` and its Korean form, with or without a year.
+/// Reads `2026\u{5e74}12\u{6708}24\u{65e5}` and its Korean form, with or without a year.
 fn cjk(pieces: &[Piece<'_>]) -> Option<(DateMention, usize)> {
     let unit = |piece: &Piece<'_>, units: [char; 2]| piece.text.starts_with(units);
     let read = |pieces: &[Piece<'_>]| {
@@ -143,7 +146,7 @@ fn cjk(pieces: &[Piece<'_>]) -> Option<(DateMention, usize)> {
     Some((dated(None, month, day, first.at.start..end)?, 4))
 }
 
-/// `24 December 2026`, `December 24th, 2026`, `24. Dezember`, `24 de diciembre de 2026`.
+/// Reads `24 December 2026`, `December 24th, 2026`, `24. Dezember`, `24 de diciembre de 2026`.
 fn worded(pieces: &[Piece<'_>]) -> Option<(DateMention, usize)> {
     let first = pieces.first()?;
     let mut at = 1;
@@ -188,44 +191,33 @@ fn worded(pieces: &[Piece<'_>]) -> Option<(DateMention, usize)> {
 }
 
 fn is_ordinal(piece: &Piece<'_>) -> bool {
-    matches!(&*piece.lower, "st" | "nd" | "rd" | "th" | "er" | ".")
+    matches!(&*piece.folded, "st" | "nd" | "rd" | "th" | "er" | ".")
 }
 
 fn is_between(piece: &Piece<'_>) -> bool {
-    matches!(&*piece.lower, "of" | "de" | "del")
+    matches!(&*piece.folded, "of" | "de" | "del")
 }
 
 fn dated(year: Option<i16>, month: i16, day: i16, at: Range<usize>) -> Option<DateMention> {
     Some(DateMention { year, month: i8::try_from(month).ok()?, day: i8::try_from(day).ok()?, at })
 }
 
-/// Whether there is such a day; 29 February of an unnamed year counts.
+/// Returns true where there is such a day; 29 February of an unnamed year counts.
 fn is_real(date: &DateMention) -> bool {
     let year = date.year.unwrap_or(2_000);
     (1_000..=2_999).contains(&year) && Date::new(year, date.month, date.day).is_ok()
 }
 
+/// Returns the month that a word names, 1 to 12.
 fn month_of(piece: &Piece<'_>) -> Option<i16> {
-    let word = &*piece.lower;
-    let known = MONTHS.iter().position(|names| names.split(' ').any(|name| name == word))?;
-    i16::try_from(known).ok()?.checked_add(1)
+    match &*piece.folded {
+        // Not in the calendar's table: a text index would take them for words that tell a time, and
+        // its stored form depends on those.
+        "okt" => Some(10),
+        "dez" => Some(12),
+        word => month(word).map(i16::from),
+    }
 }
 
-/// English, German, French and Spanish names and abbreviations.
-const MONTHS: [&str; 12] = [
-    "january jan januar janvier enero",
-    "february feb februar f\u{e9}vrier febrero",
-    "march mar m\u{e4}rz mars marzo",
-    "april apr avril abril",
-    "may mai mayo",
-    "june jun juni juin junio",
-    "july jul juli juillet julio",
-    "august aug ao\u{fb}t agosto",
-    "september sep sept septembre septiembre",
-    "october oct oktober okt octobre octubre",
-    "november nov novembre noviembre",
-    "december dec dezember dez d\u{e9}cembre diciembre",
-];
-
-/// Most dates of a text.
-const MOST: usize = 3;
+/// Dates of a text that are read.
+pub const MAX_DATES: usize = 3;

@@ -1,7 +1,12 @@
-//! Whether words are in a conversation.
+//! Words that two texts share: quotes that stand in a conversation, and words that say what a text
+//! is about.
 
-/// Whether `quote` stands in one of `texts`, as whole words, whatever the case and the spaces. A
-/// quote of one word needs four letters, or two of a script without spaces.
+use crate::scripts::is_unspaced;
+use crate::tokens::{TokenKind, is_common, tokens};
+use crate::{Language, casefold};
+
+/// Returns true where `quote` stands in one of `texts`, as whole words, whatever the case, the accents
+/// and the spaces. A quote of one word needs four letters, or two of a script without spaces.
 ///
 /// ```
 /// use garret_language::grounding::is_grounded;
@@ -13,7 +18,7 @@ pub fn is_grounded(quote: &str, texts: &[&str]) -> bool {
     let quote = folded(quote);
     let quote = quote.trim_matches(|c: char| !c.is_alphanumeric());
     let letters = quote.chars().filter(|c| c.is_alphanumeric()).count();
-    let wide = quote.chars().any(is_wide);
+    let wide = quote.chars().any(is_unspaced);
     let least = if wide { 2 } else { 4 };
     letters >= least && texts.iter().any(|text| holds(&folded(text), quote, wide))
 }
@@ -27,38 +32,37 @@ fn holds(text: &str, quote: &str, wide: bool) -> bool {
     })
 }
 
-/// In lower case, with one space between words and straight apostrophes.
+/// Folds case, with one space between words.
 fn folded(text: &str) -> String {
-    let lower = text.to_lowercase().replace('\u{2019}', "'");
-    lower.split_whitespace().collect::<Vec<_>>().join(" ")
+    casefold(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The words of a text that say what it is about, in lower case, without plural endings; of a script
-/// without spaces, pairs of letters.
+/// Returns the words of a text that say what it is about, casefolded, without plural endings; of a
+/// script without spaces, pairs of letters.
 pub fn content_words(text: &str) -> Vec<String> {
+    let language = Language::detect(text);
     let mut words = Vec::new();
-    for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
-        let letters: Vec<char> = word.chars().collect();
-        if letters.iter().any(|c| is_wide(*c)) {
-            words.extend(letters.windows(2).map(|pair| pair.iter().collect::<String>()));
-        } else if letters.len() >= 3 && !STOP.split(' ').any(|stop| stop == word) {
-            words.push(word.trim_end_matches('s').to_owned());
+    tokens(text, &mut |token| {
+        if is_common(&token, language) {
+            return;
         }
-    }
+        let word = casefold(token.text);
+        let letters = word.chars().count();
+        match token.kind {
+            TokenKind::Word if letters >= 3 && !ASKING.contains(&&*word) => {
+                words.push(word.trim_end_matches('s').to_owned());
+            }
+            TokenKind::Number => words.push(word.into_owned()),
+            TokenKind::Gram if letters >= 2 => words.push(word.into_owned()),
+            _ => {}
+        }
+    });
     words
 }
 
-const fn is_wide(c: char) -> bool {
-    matches!(c, '\u{1100}'..='\u{11ff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}'
-        | '\u{ac00}'..='\u{d7a3}')
-}
-
-const STOP: &str = "the and for with that this from have has had are was were been being will would \
-     could should can may might must not but you your yours they them their what which who whom when \
-     where why how does did doing about into than then there here just very too also some any more \
-     most other such only own same out over again she her him his its our ours mine user users want \
-     wants asks know like need really get got der die das und ich nicht ist les des est une que por \
-     los las una con para";
+/// Words that say who asks and how, whatever is asked for.
+const ASKING: [&str; 10] =
+    ["may", "might", "must", "mine", "user", "users", "want", "wants", "asks", "need"];
 
 #[cfg(test)]
 mod tests {

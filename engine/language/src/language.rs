@@ -1,4 +1,4 @@
-//! Which language a text is in, as far as finding its words again depends on it.
+//! Languages, as far as finding words again depends on them: detection, stems, stop words.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,8 +6,7 @@ use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::casefold::casefold;
-use super::stop::STOP;
+use crate::{casefold, stop};
 
 macro_rules! languages {
     ($($(#[$doc:meta])* $name:ident $whatlang:ident,)*) => {
@@ -21,7 +20,7 @@ macro_rules! languages {
         }
 
         impl Language {
-            /// All of them.
+            /// Every language, in the order of their numbers, which a text index stores.
             pub const ALL: &[Self] = &[$(Self::$name,)* Self::Other];
 
             fn algorithm(self) -> Option<Algorithm> {
@@ -81,8 +80,8 @@ languages! {
 }
 
 impl Language {
-    /// The language of the words in Latin letters of `text`; words in other letters are taken by
-    /// their script, whatever this says.
+    /// Detects the language of the words in Latin letters of `text`; words in other letters are
+    /// taken by their script, whatever this returns.
     ///
     /// Common words decide; where they don't, trigrams that are sure of themselves; else English.
     pub fn detect(text: &str) -> Self {
@@ -110,7 +109,7 @@ impl Language {
         }
     }
 
-    /// The language that `word` is stemmed in when it stands in a text of this one.
+    /// Returns the language that `word` is stemmed in when it stands in a text of this one.
     pub(super) fn of_word(self, word: &str) -> Self {
         match (by_script(word), self) {
             (Some(language), _) => language,
@@ -119,12 +118,13 @@ impl Language {
         }
     }
 
-    /// Whether `folded` says nothing about what a text of this language is about.
+    /// Returns true for a casefolded word that says nothing about what a text of this language is
+    /// about.
     pub(super) fn is_stop_word(self, folded: &str) -> bool {
         stop_mask(folded) & 1 << (self as u32) != 0
     }
 
-    /// The stem of a word in lower case.
+    /// Returns the stem of a word in lower case.
     pub(super) fn stem(self, word: &str) -> Cow<'_, str> {
         match self.algorithm() {
             Some(algorithm) if word.len() <= STEMMED_BYTES => {
@@ -135,7 +135,8 @@ impl Language {
     }
 }
 
-/// The language of a word whose letters leave no choice; `None` for Latin letters and numbers.
+/// Returns the language of a word whose letters leave no choice; `None` for Latin letters and
+/// numbers.
 pub(super) fn by_script(word: &str) -> Option<Language> {
     match word.chars().find(|c| c.is_alphabetic()).map_or(0, u32::from) {
         0x370..=0x3ff | 0x1f00..=0x1fff => Some(Language::Greek),
@@ -147,7 +148,7 @@ pub(super) fn by_script(word: &str) -> Option<Language> {
     }
 }
 
-/// The language that leads by so much that the rest of the text won't matter.
+/// Returns the language that leads by so much that the rest of the text won't matter.
 fn clear(hits: &[u16; LANGUAGES]) -> Option<Language> {
     let (best, count) = hits.iter().enumerate().max_by_key(|(_, hit)| **hit)?;
     let clear = *count >= CLEAR_LEAD && {
@@ -156,14 +157,14 @@ fn clear(hits: &[u16; LANGUAGES]) -> Option<Language> {
     clear.then(|| Language::ALL.get(best).copied()).flatten()
 }
 
-/// By how many common words a language must lead.
+/// Common words by which a language must lead.
 const CLEAR_LEAD: u16 = 3;
 
-/// How much of a text decides its language, in bytes.
+/// Bytes of a text that decide its language.
 const SAMPLE_BYTES: usize = 1024;
-/// Fewest bytes of words that trigrams are asked about.
+/// Bytes of words from which on trigrams are asked.
 const TRIGRAM_BYTES: usize = 24;
-/// Longest word that is stemmed, in bytes; no natural word is longer.
+/// Bytes of the longest word that is stemmed; no natural word is longer.
 const STEMMED_BYTES: usize = 96;
 const LANGUAGES: usize = Language::ALL.len();
 // Each has a bit in a mask.
@@ -175,13 +176,13 @@ fn by_trigrams(text: &str) -> Option<Language> {
     (latin && found.is_reliable()).then(|| Language::of_whatlang(found.lang()))
 }
 
-/// A bit for each language that has `folded` as a stop word.
+/// Returns a bit for each language that has `folded` as a stop word.
 fn stop_mask(folded: &str) -> u32 {
     static MASKS: LazyLock<HashMap<&'static str, u32>> = LazyLock::new(|| {
         let mut masks = HashMap::new();
         for (language, words) in STOP {
             for word in words.split_ascii_whitespace() {
-                *masks.entry(word).or_insert(0) |= 1 << (*language as u32);
+                *masks.entry(word).or_insert(0) |= 1 << (language as u32);
             }
         }
         masks
@@ -189,6 +190,19 @@ fn stop_mask(folded: &str) -> u32 {
     if folded.len() > LONGEST_STOP_WORD { 0 } else { MASKS.get(folded).copied().unwrap_or(0) }
 }
 
+const STOP: [(Language, &str); 9] = [
+    (Language::English, stop::ENGLISH),
+    (Language::German, stop::GERMAN),
+    (Language::French, stop::FRENCH),
+    (Language::Spanish, stop::SPANISH),
+    (Language::Italian, stop::ITALIAN),
+    (Language::Portuguese, stop::PORTUGUESE),
+    (Language::Dutch, stop::DUTCH),
+    (Language::Swedish, stop::SWEDISH),
+    (Language::Russian, stop::RUSSIAN),
+];
+
+/// Bytes of the longest stop word.
 const LONGEST_STOP_WORD: usize = 24;
 
 #[cfg(test)]

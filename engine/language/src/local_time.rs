@@ -1,19 +1,21 @@
-//! Moments where the user is.
+//! Moments in the system's time zone, which is where the user is.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ZonedDateTime};
 
-/// A moment, in milliseconds since 1970, in the system's time zone; `None` when it is out of range.
+/// Returns a moment, in milliseconds since 1970, in the system's time zone; `None` outside the years
+/// -9999 to 9999.
 pub fn at(unix_ms: i64) -> Option<ZonedDateTime> {
     let at = Timestamp::from_millisecond(unix_ms).ok()?;
     Some(at.to_zoned_datetime(TimeZone::system()))
 }
 
-/// The days from one moment to a later one, such as `8 May to 10 May 2023`, or the one that is known;
-/// `None` when neither is.
+/// Returns the days from one moment to a later one, such as `8 May to 10 May 2023`, or the one that
+/// is known; `None` when neither is.
 pub fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> Option<String> {
     let date = |ms: i64| Some(at(ms)?.date());
-    let (from, to) = (from_ms.and_then(date), to_ms.and_then(date));
+    let from = from_ms.and_then(date);
+    let to = to_ms.and_then(date);
     let end = to.or(from)?.strftime(DAY).to_string();
     match from.filter(|from| Some(*from) != to.or(Some(*from))) {
         None => Some(end),
@@ -25,10 +27,10 @@ pub fn days(from_ms: Option<i64>, to_ms: Option<i64>) -> Option<String> {
     }
 }
 
-/// How a day is spelled, such as `8 May 2023`.
+/// The form of a day such as `8 May 2023`.
 const DAY: &str = "%-d %B %Y";
 
-/// A moment as `strftime` writes it.
+/// Returns a moment as jiff's `strftime` writes it by the form `how`.
 pub fn format(unix_ms: i64, how: &str) -> Option<String> {
     Some(at(unix_ms)?.strftime(how).to_string())
 }

@@ -2,7 +2,7 @@
 
 use crate::casefold;
 
-/// `text` without the names of those who speak, for an embedder: a name in a question draws in
+/// Removes the names of those who speak from a text for an embedder: a name in a question draws in
 /// whatever addresses that person, whatever it is about. (Measured on LoCoMo: recall among the
 /// first ten by vectors alone .568 with names in the question, .626 without.)
 ///
@@ -45,7 +45,7 @@ pub fn without_names(text: &str, names: &[impl AsRef<str>]) -> String {
     kept
 }
 
-/// What follows the `'s` of a genitive, if `text` begins with one.
+/// Returns what follows the `'s` of a genitive; all of a `text` that begins with none.
 fn after_genitive(text: &str) -> &str {
     let rest = text.strip_prefix(['\'', '\u{2019}']).and_then(|rest| rest.strip_prefix('s'));
     rest.filter(|rest| !rest.starts_with(char::is_alphanumeric)).unwrap_or(text)

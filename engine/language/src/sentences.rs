@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::scripts::is_unspaced;
+
 /// A message, read without what is quoted in it.
 #[derive(Debug)]
 pub struct Text<'a> {
@@ -16,7 +18,7 @@ pub struct Text<'a> {
 pub struct Sentence {
     /// The words, contractions taken apart.
     pub words: Vec<Word>,
-    /// Whether it ends with a question mark.
+    /// Ends with a question mark.
     pub question: bool,
 }
 
@@ -27,9 +29,9 @@ pub struct Word {
     pub text: String,
     /// Bytes of the message that it was read from.
     pub at: Range<usize>,
-    /// Whether more than white space stands between it and the next.
+    /// More than white space stands between it and the next word.
     pub ends_clause: bool,
-    /// Whether it begins with a capital.
+    /// Begins with a capital.
     pub capital: bool,
 }
 
@@ -49,7 +51,7 @@ impl<'a> Text<'a> {
             let wide = self
                 .whole
                 .get(word.at.clone())
-                .map_or(0, |text| text.chars().filter(|c| is_wide(*c)).count());
+                .map_or(0, |text| text.chars().filter(|c| is_unspaced(*c)).count());
             if wide > 4 { wide.div_ceil(4) } else { 1 }
         };
         let words = self.sentences.iter().flat_map(|sentence| &sentence.words);
@@ -102,13 +104,12 @@ fn begins(words: &[Word], phrase: &str) -> bool {
     phrase.split(' ').all(|part| words.next().is_some_and(|word| word.text == part))
 }
 
-/// Chinese, Japanese and Korean letters.
-pub const fn is_wide(c: char) -> bool {
-    matches!(c, '\u{1100}'..='\u{11ff}' | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}'
-        | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}')
+/// Returns true for a mark that ends a sentence, or a line.
+pub const fn is_sentence_end(c: char) -> bool {
+    matches!(c, '.' | '!' | '?' | '\n' | '\u{3002}' | '\u{ff01}' | '\u{ff1f}' | '\u{964}')
 }
 
-/// The parts of a text that aren't quoted: not in a fence of code, not after `>`, not between
+/// Returns the parts of a text that aren't quoted: not in a fence of code, not after `>`, not between
 /// quotation marks of one line.
 fn own_words(text: &str) -> Vec<Range<usize>> {
     let mut own = Vec::new();
@@ -127,7 +128,7 @@ fn own_words(text: &str) -> Vec<Range<usize>> {
     own
 }
 
-/// The parts of a line outside of quotation marks and code spans; a mark without its partner quotes
+/// Adds the parts of a line outside of quotation marks and code spans; a mark without its partner quotes
 /// nothing.
 fn unquoted(line: &str, offset: usize, own: &mut Vec<Range<usize>>) {
     let mut from = 0;
@@ -178,7 +179,7 @@ fn split(whole: &str, part: Range<usize>, sentences: &mut Vec<Sentence>) {
         }
         let last = sentence.words.last_mut();
         match c {
-            '?' | '\u{ff1f}' | '.' | '!' | '\n' | '\u{3002}' | '\u{ff01}' => {
+            c if is_sentence_end(c) => {
                 sentence.question |= matches!(c, '?' | '\u{ff1f}');
                 let done = std::mem::take(&mut sentence);
                 // `?!` and `...`: the second mark belongs to the same sentence.

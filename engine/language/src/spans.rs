@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Range;
 
-/// Of what kind a span is.
+/// The kind of a [`Span`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SpanKind {
@@ -20,13 +20,20 @@ pub enum SpanKind {
 /// A part of a text that names one thing exactly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// Of what kind it is.
+    /// The kind of the thing.
     pub kind: SpanKind,
-    /// Its bytes.
+    /// The bytes of the text.
     pub at: Range<usize>,
 }
 
-/// The spans of a text, at most [`MOST`].
+/// Returns the spans of a text, at most [`MAX_SPANS`], in their order.
+///
+/// ```
+/// use garret_language::spans::{self, SpanKind};
+///
+/// let spans = spans::find("Ask ada@example.org.");
+/// assert_eq!((spans[0].kind, spans[0].at.clone()), (SpanKind::Email, 4..19));
+/// ```
 pub fn find(text: &str) -> Vec<Span> {
     let mut found = Vec::new();
     let mut start = None;
@@ -41,7 +48,7 @@ pub fn find(text: &str) -> Vec<Span> {
             }
             _ => {}
         }
-        if found.len() == MOST {
+        if found.len() == MAX_SPANS {
             break;
         }
     }
@@ -86,7 +93,7 @@ fn is_email(word: &str) -> bool {
         })
 }
 
-/// An address as such or with a port or a prefix behind it; `::` alone is none.
+/// Returns true for an address, with or without a port or a prefix behind it; `::` alone is none.
 fn is_ip(word: &str) -> bool {
     let address = word.split_once('/').map_or(word, |(address, _)| address);
     let v4 = address.split_once(':').map_or(address, |(address, _)| address);
@@ -101,5 +108,5 @@ fn is_uuid(word: &str) -> bool {
         && parts.iter().zip(lengths).all(|(part, length)| part.len() == length && hex(part))
 }
 
-/// Most spans of a text.
-const MOST: usize = 12;
+/// Spans of a text that are read.
+pub const MAX_SPANS: usize = 12;

@@ -1,68 +1,30 @@
-//! Days, months and the words for them.
+//! Times that a question names, and words that tell a time.
+//!
+//! Dates that a message names are read by [`dates`](crate::dates).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
+use jiff::ToSpan as _;
+use jiff::civil::Date;
+
+use crate::calendar::{self, start_ms, utc};
 use crate::casefold;
 use crate::tokens::{Token, TokenKind};
 
-/// A day of the calendar, in UTC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Day {
-    /// Negative before the year 0.
-    pub year: i64,
-    /// From 1.
-    pub month: u32,
-    /// From 1.
-    pub day: u32,
-}
-
-impl Day {
-    /// The day of a moment in milliseconds since 1970.
-    pub fn of(unix_ms: i64) -> Self {
-        // Years that begin in March, in cycles of 400 years of 146,097 days.
-        let days = unix_ms.div_euclid(86_400_000) + 719_468;
-        let (cycle, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-        let day = day - (365 * year + year / 4 - year / 100);
-        let shifted = (5 * day + 2) / 153;
-        let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-        Self {
-            year: year + cycle * 400 + i64::from(month <= 2),
-            month: month as u32,
-            day: (day - (153 * shifted + 2) / 5 + 1) as u32,
-        }
-    }
-
-    /// Its first moment, in milliseconds since 1970.
-    fn start(self) -> i64 {
-        let year = self.year.clamp(-200_000, 200_000) - i64::from(self.month <= 2);
-        let (cycle, year) = (year.div_euclid(400), year.rem_euclid(400));
-        let shifted = i64::from((self.month + 9) % 12);
-        let day = (153 * shifted + 2) / 5 + i64::from(self.day) - 1;
-        let day = day + 365 * year + year / 4 - year / 100;
-        (cycle * 146_097 + day - 719_468) * DAY_MS
-    }
-
-    /// As people write it in English.
-    pub fn words(self) -> String {
-        let month = MONTHS[(self.month as usize + 11) % 12].split(' ').next().unwrap_or("");
-        format!("{} {month} {}", self.day, self.year)
-    }
-}
-
-/// What a question says about a time.
+/// A time that a question names: a date or a part of one, or a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
-    year: Option<i64>,
-    month: Option<u32>,
-    day: Option<u32>,
-    /// From the first moment up to the second, in milliseconds since 1970.
+pub struct TimeQuery {
+    year: Option<i16>,
+    month: Option<i8>,
+    day: Option<i8>,
+    /// The first moment and the first one after it, in milliseconds since 1970.
     span: Option<(i64, i64)>,
 }
 
-impl Asked {
-    /// What the folded words of a question say, asked at `now`.
+impl TimeQuery {
+    /// Reads the casefolded words of a question that is asked at `now`, in milliseconds since 1970;
+    /// without it, expressions such as "yesterday" name no time.
     pub fn of(words: &[String], now: Option<i64>) -> Self {
         let (mut asked, at) = Self::date(words);
         let before = at.and_then(|at| words.get(at.checked_sub(1)?));
@@ -78,13 +40,13 @@ impl Asked {
         asked
     }
 
-    /// Whether it names a date to tell what is before or after it, so that its words aren't to be
-    /// found themselves.
+    /// Returns true where a date is named for what is before or after it, so that its words aren't
+    /// to be found themselves.
     pub fn is_bound(self) -> bool {
         self.span.is_some() && self.year.is_some()
     }
 
-    /// A date, and where it begins.
+    /// Reads a date; returns the position of its first word, too.
     fn date(words: &[String]) -> (Self, Option<usize>) {
         let mut asked = Self::default();
         let year = |word: &str| word.parse().ok().filter(|year| (1900..2100).contains(year));
@@ -109,21 +71,23 @@ impl Asked {
         (asked, first)
     }
 
-    /// The first moment of the date and the first one after it, where it has a year.
+    /// Returns the first moment of the date and the first one after it, where it has a year.
     fn bounds(self) -> Option<(i64, i64)> {
         let (year, month, day) = (self.year?, self.month.unwrap_or(1), self.day.unwrap_or(1));
-        let start = Day { year, month, day }.start();
-        let end = match (self.month, self.day) {
-            (Some(_), Some(_)) => start + DAY_MS,
-            (Some(12), None) | (None, _) => Day { year: year + 1, month: 1, day: 1 }.start(),
-            (Some(month), None) => Day { year, month: month + 1, day: 1 }.start(),
+        // The 31st of a month of 30 days is the first of the next one.
+        let later = i64::from(day.clamp(1, 31)) - 1;
+        let first = Date::new(year, month, 1).ok()?.saturating_add(later.days());
+        let length = match (self.month, self.day) {
+            (Some(_), Some(_)) => 1.day(),
+            (Some(_), None) => 1.month(),
+            (None, _) => 1.year(),
         };
-        Some((start, end))
+        Some((start_ms(first), start_ms(first.saturating_add(length))))
     }
 
-    /// How well a unit of that moment fits: 1 for the month (or the month of another year, when no
-    /// year was asked for), 2 with the day, .3 for the year alone; in a span 2 where that is a day
-    /// or two, .5 where it is more than two months, 1 else and before or after a date.
+    /// Returns how well a moment, in milliseconds since 1970, fits: 1 for the month (or the month of
+    /// another year, when no year is named), 2 with the day, .3 for the year alone; in a span 2 where
+    /// that is a day or two, .5 where it is more than two months, 1 else and before or after a date.
     pub fn fits(self, at_ms: i64) -> f32 {
         if let Some((from, to)) = self.span {
             let open = from == i64::MIN || to == i64::MAX;
@@ -140,13 +104,13 @@ impl Asked {
             };
             return if (from..to).contains(&at_ms) { counts } else { 0.0 };
         }
-        let said = Day::of(at_ms);
-        if self.year.is_some_and(|year| year != said.year) {
+        let Some(said) = utc(at_ms) else { return 0.0 };
+        if self.year.is_some_and(|year| year != said.year()) {
             return 0.0;
         }
         match (self.month, self.day) {
-            (Some(month), _) if month != said.month => 0.0,
-            (Some(_), Some(day)) if day == said.day => 2.0,
+            (Some(month), _) if month != said.month() => 0.0,
+            (Some(_), Some(day)) if day == said.day() => 2.0,
             (Some(_), _) => 1.0,
             (None, _) if self.year.is_some() => 0.3,
             (None, _) => 0.0,
@@ -154,11 +118,13 @@ impl Asked {
     }
 }
 
-/// The span of an expression such as "yesterday", "last week", "two months ago" or "in the last
+/// Returns the span of an expression such as "yesterday", "last week", "two months ago" or "in the last
 /// ten days", counted from `now`.
 fn relative(words: &[String], now: i64) -> Option<(i64, i64)> {
-    let midnight = now.div_euclid(DAY_MS) * DAY_MS;
-    let days = |from: i64, to: i64| (midnight + from * DAY_MS, midnight + to * DAY_MS);
+    let today = utc(now)?.date();
+    // Fewer than 1,000 years, which a span of jiff's can hold.
+    let start = |day: i64| start_ms(today.saturating_add(day.days()));
+    let days = |from: i64, to: i64| (start(from), start(to));
     for (at, word) in words.iter().enumerate() {
         let before =
             |by: usize| at.checked_sub(by).and_then(|at| words.get(at)).map(String::as_str);
@@ -171,8 +137,7 @@ fn relative(words: &[String], now: i64) -> Option<(i64, i64)> {
         if let Some(weekday) = WEEKDAYS.iter().position(|day| day == word)
             && matches!(before(1), Some("last" | "on" | "since" | "this"))
         {
-            // The first of January 1970 was a Thursday.
-            let today = (midnight / DAY_MS + 3).rem_euclid(7);
+            let today = i64::from(today.weekday().to_monday_zero_offset());
             let back = (today - weekday as i64 - 1).rem_euclid(7) + 1;
             return Some(days(-back, 1 - back));
         }
@@ -197,19 +162,18 @@ fn relative(words: &[String], now: i64) -> Option<(i64, i64)> {
     None
 }
 
-/// Whether a folded word can be part of a date.
+/// Returns true for a casefolded word that can be part of a date.
 pub fn is_date_word(word: &str) -> bool {
     let number = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    number.starts_with(|c: char| c.is_ascii_digit())
-        || MONTHS.iter().any(|names| names.split(' ').any(|name| name == word))
+    number.starts_with(|c: char| c.is_ascii_digit()) || calendar::month(word).is_some()
 }
 
-/// Whether a folded word is the name of a day.
+/// Returns true for the casefolded name of a weekday.
 pub fn is_weekday(word: &str) -> bool {
     WEEKDAYS.contains(&word)
 }
 
-/// How many days it lasts.
+/// Returns how many days a day, week, month or year lasts.
 fn length_of(word: &str) -> Option<i64> {
     Some(match word.trim_end_matches('s') {
         "day" => 1,
@@ -220,6 +184,7 @@ fn length_of(word: &str) -> Option<i64> {
     })
 }
 
+/// Returns the number that a word says, below 1,000.
 fn count_of(word: &str) -> Option<i64> {
     let count = COUNTS.iter().position(|count| *count == word).map(|at| at as i64);
     match word {
@@ -240,7 +205,7 @@ const COUNTS: [&str; 13] = [
     "eleven", "twelve",
 ];
 
-/// Whether a question wants a time for an answer.
+/// Returns true for the casefolded words of a question that wants a time for an answer.
 pub fn asks_when(words: &[String]) -> bool {
     let pair = |first: &str, second: &[&str]| {
         words.windows(2).any(|two| two[0] == first && second.contains(&&*two[1]))
@@ -251,10 +216,10 @@ pub fn asks_when(words: &[String]) -> bool {
         || pair("which", &["date", "day", "month", "year"])
 }
 
-/// Whether a token tells a time.
+/// Returns true for a token that tells a time.
 pub fn is_time_word(token: &Token<'_>) -> bool {
     static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
-        let months = MONTHS.iter().flat_map(|names| names.split(' ')).filter(|name| *name != "may");
+        let months = calendar::month_names().filter(|name| *name != "may");
         TIMES.split_ascii_whitespace().chain(months).collect()
     });
     if token.kind != TokenKind::Word {
@@ -267,19 +232,13 @@ pub fn is_time_word(token: &Token<'_>) -> bool {
     bytes.len() <= LONGEST_TIME_WORD && WORDS.contains(&*casefold(token.text))
 }
 
-/// In bytes, written with accents.
+/// Bytes of the longest word that tells a time, written with accents.
 const LONGEST_TIME_WORD: usize = 16;
 
-/// The month a word names. "May" and its like are one only beside a number or after a preposition.
-fn month(word: &str, before: Option<&String>, after: Option<&String>) -> Option<u32> {
-    static NAMES: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| {
-        let names = MONTHS
-            .iter()
-            .zip(1..)
-            .flat_map(|(names, month)| names.split(' ').map(move |name| (name, month)));
-        names.collect()
-    });
-    let month = NAMES.get(word).copied()?;
+/// Returns the month that a word names. "May" and its like are one only beside a number or after a
+/// preposition.
+fn month(word: &str, before: Option<&String>, after: Option<&String>) -> Option<i8> {
+    let month = calendar::month(word)?;
     let number =
         |word: Option<&String>| word.is_some_and(|word| word.bytes().any(|b| b.is_ascii_digit()));
     let dated = || {
@@ -290,8 +249,8 @@ fn month(word: &str, before: Option<&String>, after: Option<&String>) -> Option<
     (!AMBIGUOUS.contains(&word) || dated()).then_some(month)
 }
 
-/// A day of the month, from "8" or "8th".
-fn day(word: &str) -> Option<u32> {
+/// Reads a day of the month: "8" or "8th".
+fn day(word: &str) -> Option<i8> {
     let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     digits.parse().ok().filter(|day| (1..=31).contains(day))
 }
@@ -315,22 +274,6 @@ const BEFORE_MONTH: [&str; 14] = [
     "im", "by",
 ];
 
-/// Names of the months, folded; the English one first.
-const MONTHS: [&str; 12] = [
-    "january jan januar janvier enero gennaio janeiro januari",
-    "february feb februar fevrier febrero febbraio fevereiro februari",
-    "march mar marz mars marzo marco maart",
-    "april apr avril abril aprile",
-    "may mai mayo maggio maio mei maj",
-    "june jun juni juin junio giugno junho",
-    "july jul juli juillet julio luglio julho",
-    "august aug aout agosto augustus augusti",
-    "september sep sept septembre septiembre settembre setembro",
-    "october oct oktober octobre octubre ottobre outubro",
-    "november nov novembre noviembre novembro",
-    "december dec dezember decembre diciembre dicembre dezembro",
-];
-
 const TIMES: &str = "yesterday today tonight tomorrow ago last next week weeks month months year years weekend \
      weekends monday tuesday wednesday thursday friday saturday sunday morning afternoon evening \
      night recently since soon earlier later day days birthday anniversary summer winter spring \
@@ -346,32 +289,7 @@ mod tests {
         text.split(' ').map(str::to_owned).collect()
     }
 
-    #[test]
-    fn days_are_those_of_the_calendar() {
-        for (unix_ms, year, month, day) in [
-            (0, 1970, 1, 1),
-            (-1, 1969, 12, 31),
-            (951_782_400_000, 2000, 2, 29),
-            (951_868_800_000, 2000, 3, 1),
-            (1_683_554_160_000, 2023, 5, 8),
-            (4_107_542_399_999, 2100, 2, 28),
-            (4_107_542_400_000, 2100, 3, 1),
-            (i64::MIN, -292_275_055, 5, 16),
-            (i64::MAX, 292_278_994, 8, 17),
-        ] {
-            assert_eq!(Day::of(unix_ms), Day { year, month, day }, "{unix_ms}");
-        }
-        assert_eq!(Day::of(1_683_554_160_000).words(), "8 may 2023");
-    }
-
     const SAID: i64 = 1_683_554_160_000; // 8 May 2023, a Monday
-
-    #[test]
-    fn the_start_of_a_day_is_in_it_and_the_moment_before_is_not() {
-        for at_ms in (-40_000_i64..40_000).map(|day| day * 86_400_000 + 5) {
-            assert_eq!(Day::of(at_ms).start(), at_ms - 5);
-        }
-    }
 
     #[test]
     fn a_question_names_a_day_a_month_or_a_year() {
@@ -395,7 +313,7 @@ mod tests {
             ("since 8 may 2023", 1.0),
             ("until 2023-05-08", 0.0),
         ] {
-            assert_eq!(Asked::of(&words(question), None).fits(SAID), fit, "{question}");
+            assert_eq!(TimeQuery::of(&words(question), None).fits(SAID), fit, "{question}");
         }
     }
 
@@ -424,9 +342,9 @@ mod tests {
             ("was hat er gestern gesagt", 1, 2.0),
         ] {
             let now = SAID + days_later * day;
-            let asked = Asked::of(&words(question), Some(now));
+            let asked = TimeQuery::of(&words(question), Some(now));
             assert_eq!(asked.fits(SAID), fit, "{question}, {days_later} days later");
-            assert_eq!(Asked::of(&words(question), None).fits(SAID), 0.0, "without a clock");
+            assert_eq!(TimeQuery::of(&words(question), None).fits(SAID), 0.0, "without a clock");
         }
     }
 

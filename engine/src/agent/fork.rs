@@ -1,6 +1,6 @@
-//! Prompts of companions that go on from the live conversation.
+//! Asking companions: on a fork of the live conversation, or a model of their own with its text.
 //!
-//! Such a prompt is the conversation as the main sequence of the model's cache holds it, cut after
+//! The prompt of a fork is the conversation as the main sequence of the model's cache holds it, cut after
 //! some turn, and one message with what is asked. The companion's sequence shares the cells of what
 //! they have in common, so that only the message is decoded.
 //!
@@ -12,22 +12,22 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::ChatModel;
 use garret_core::prompt::{Message, PromptEncoder, Role};
 
-use super::Agent;
-use super::compact::CALL_US;
-use super::history::Limits;
+use super::{Agent, CALL_US};
+use crate::companion::transcript::{end_prompt, recent_lines};
 use crate::companion::{Answer, Question, ask_until};
+use crate::prompt::history::Limits;
 
 /// A fork's prompt, which is at the beginning of the agent's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ForkPrompt {
-    /// Its tokens.
-    pub(crate) length: usize,
-    /// Of those, the conversation's.
-    pub(crate) shared: usize,
+pub(super) struct ForkPrompt {
+    /// Tokens of the prompt.
+    pub(super) length: usize,
+    /// Tokens of the prompt that are the conversation's.
+    pub(super) shared: usize,
     /// The oldest turn it shows.
-    pub(crate) from: TurnSeq,
+    pub(super) from: TurnSeq,
     /// The newest turn it shows.
-    pub(crate) to: TurnSeq,
+    pub(super) to: TurnSeq,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
@@ -45,8 +45,8 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         question: &Question<'_>,
     ) -> Result<Option<Answer>, M::Error> {
         let Question { role, instruction, max_tokens, .. } = *question;
-        if self.apart.of(role).is_some() {
-            return self.ask_apart(session, to, question).await;
+        if self.own_models.of(role).is_some() {
+            return self.ask_own_model(session, to, question).await;
         }
         let Some(fork) = self.fork_prompt(session, to, instruction, max_tokens) else {
             return Ok(None);
@@ -57,10 +57,35 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         ask_until(&self.parts.model, question, prompt, clock, deadline).await
     }
 
+    /// Asks a companion with a model of its own about the end of a conversation, at turn `to` or the
+    /// newest. `None` when nothing was said, or nothing of it fits.
+    async fn ask_own_model(
+        &mut self,
+        session: &SessionId,
+        to: Option<TurnSeq>,
+        question: &Question<'_>,
+    ) -> Result<Option<Answer>, M::Error> {
+        let Question { role, instruction, max_tokens, .. } = *question;
+        let lines = recent_lines(&self.parts.store, session, to.unwrap_or(TurnSeq::MAX));
+        let Some(own) = self.own_models.of_mut(role) else { return Ok(None) };
+        let n_ctx = own.model.facts().n_ctx;
+        let prompt = match end_prompt(&mut own.encoder, n_ctx, &lines, instruction, max_tokens) {
+            Ok(Some(prompt)) => prompt,
+            Ok(None) => return Ok(None),
+            Err(error) => {
+                tracing::warn!(%error, "the companion's own model can't be told what was said");
+                return Ok(None);
+            }
+        };
+        let clock = &*self.parts.clock;
+        let deadline = clock.monotonic_us().saturating_add(CALL_US);
+        ask_until(&own.model, question, &prompt, clock, deadline).await
+    }
+
     /// Encodes a fork at the end of turn `to`, or of the newest turn, that asks `instruction` and may
     /// be answered in `max_tokens`. `None` when there is no such conversation in the cache, or the
     /// fork doesn't fit beside it.
-    pub(crate) fn fork_prompt(
+    pub(super) fn fork_prompt(
         &mut self,
         session: &SessionId,
         to: Option<TurnSeq>,
@@ -76,12 +101,12 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         (fork.to == to && needed <= self.budget.companion_room(live.length)).then_some(fork)
     }
 
-    /// The turn with which the conversation begins that the newest prompt showed and the next one
+    /// Returns the turn with which the conversation begins that the newest prompt showed and the next one
     /// goes on with. `None` when nothing was answered yet.
     pub(super) fn live_from(&self, session: &SessionId) -> Option<TurnSeq> {
         let last = self.last_receipt(session).ok()??;
-        let context = self.context(session).ok()?.map_or(1, |context| context.from);
-        Some(last.receipt.history_from.unwrap_or(last.turn).max(context))
+        let from = self.session_prefix(session).ok()?.map_or(1, |prefix| prefix.from);
+        Some(last.receipt.history_from.unwrap_or(last.turn).max(from))
     }
 
     /// Encodes turns `from` to `to` at most as the next prompt begins, and what is asked after them.
@@ -97,7 +122,8 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         self.conversation_under(&system, session, from, to, ask)
     }
 
-    /// The same under a system message that may not be the session's yet.
+    /// Encodes a conversation like [`Agent::conversation`], under a system message that may not be the
+    /// session's yet.
     pub(super) fn conversation_under(
         &mut self,
         system: &str,
@@ -106,10 +132,10 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         to: TurnSeq,
         ask: Option<&str>,
     ) -> Option<ForkPrompt> {
-        self.counts.turn_to(session);
         // A reply may have made it longer than a prompt is.
         let limits = Limits { room: self.budget.n_ctx as usize, ..self.limits() };
-        let (encoder, counts) = (&mut self.parts.encoder, &mut self.counts);
+        let encoder = &mut self.parts.encoder;
+        let counts = &mut self.conversation.turn_to(&self.parts.store, session).counts;
         let tokens = &mut self.tokens;
         let read = self.parts.store.with_turns(session, from, |views| {
             let past = counts.shown(encoder, views, limits).ok()?;
@@ -118,17 +144,18 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             }
             let whole = views.partition_point(|view| view.seq <= to);
             let history: Vec<_> = past[..whole].iter().map(|past| past.turn()).collect();
-            let (first, last) = (history.first()?.seq, history.last()?.seq);
+            let first = history.first()?.seq;
+            let last = history.last()?.seq;
             let mut messages = vec![Message::new(Role::User, ""); 2 * history.len() + 2];
             let mut ends = vec![0; messages.len()];
             let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };
             let (length, shared) = match ask {
                 None => {
-                    let run = assemble::settled(encoder, system, &history, scratch).ok()?;
+                    let run = assemble::conversation(encoder, system, &history, scratch).ok()?;
                     (run.len(), run.len())
                 }
                 Some(ask) => {
-                    let fork = assemble::forked(encoder, system, &history, ask, scratch).ok()?;
+                    let fork = assemble::fork(encoder, system, &history, ask, scratch).ok()?;
                     (fork.tokens.len(), fork.shared)
                 }
             };

@@ -1,6 +1,6 @@
-//! A reply that promises to look something up, in English.
+//! Promised lookups: replies that promise to look something up, in English.
 
-/// Whether `text` is short and ends in a promise to look something up: "Let me check that for you."
+/// Returns whether `text` is short and ends in a promise to look something up: "Let me check that for you."
 pub(super) fn is_promise(text: &str) -> bool {
     let text = text.trim().to_lowercase().replace('\u{2019}', "'");
     if text.len() > LONGEST || text.ends_with('?') {

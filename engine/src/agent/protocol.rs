@@ -1,4 +1,5 @@
-//! What a model is told of the tools it has: in its instructions, or in the form of its own template.
+//! The tool protocol: how a model is told of its tools, in its instructions or in the form of its own
+//! template.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,18 +9,19 @@ use garret_core::prompt::{Content, EncodeError, Message, PromptEncoder, Role};
 use garret_core::token::{Token, TokenBuf};
 
 use super::Options;
-use super::error::{AgentError, ToolProtocolError, erased};
+use super::error::{AgentError, ToolProtocolError};
+use crate::prompt::error::erased;
 use crate::tools::SPECS;
 
-/// How a model is told of tools and calls them.
+/// The form in which a model is told of tools and calls them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolProtocol {
-    /// In the form of its own template where that is known and short enough, else by tags.
+    /// The form of the model's own template where that is known and short enough, else tags.
     #[default]
     Auto,
-    /// By tags: `<<garret-tool: lookup bees>>`.
+    /// Tags: `<<garret-tool: lookup bees>>`.
     Tags,
-    /// In the form of its own template: `<tool_call>` around JSON.
+    /// The form of the model's own template: `<tool_call>` around JSON.
     Native,
 }
 
@@ -61,8 +63,8 @@ pub(super) fn choose<E: PromptEncoder>(
     Ok((Options { system_prompt, ..options }, native))
 }
 
-/// Has `encoder` tell of the tools beside `system_prompt`; what that takes in every prompt, or why it
-/// doesn't.
+/// Has `encoder` tell of the tools beside `system_prompt`; returns the tokens that this takes in every
+/// prompt, or why it doesn't.
 fn tell<E: PromptEncoder>(
     encoder: &mut E,
     budget: &Budget,
@@ -74,7 +76,8 @@ fn tell<E: PromptEncoder>(
         let tokens = encoder.count(&Content::from(text), n_ctx as usize);
         tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)).map_err(unencoded)
     };
-    let (words, instructions) = (count(WHEN_TO_CALL)?, count(&instructions)?);
+    let words = count(WHEN_TO_CALL)?;
+    let instructions = count(&instructions)?;
     let before = length(encoder, n_ctx)?;
     if !encoder.set_tools(&SPECS) {
         return Err(ToolProtocolError::Unknown);
@@ -82,11 +85,11 @@ fn tell<E: PromptEncoder>(
     let after = length(encoder, n_ctx)?;
     let tools = u32::try_from(after.saturating_sub(before)).unwrap_or(u32::MAX);
     let all = tools.saturating_add(words);
-    if all > MOST_TOKENS && n_ctx < LARGE_WINDOW {
+    if all > MAX_TOKENS && n_ctx < LARGE_WINDOW {
         encoder.set_tools(&[]);
         return Err(ToolProtocolError::TooLong {
             tokens: all,
-            most: MOST_TOKENS,
+            most: MAX_TOKENS,
             large_window: LARGE_WINDOW,
         });
     }
@@ -104,7 +107,7 @@ fn unencoded<E: std::error::Error + Send + Sync + 'static>(
     ToolProtocolError::Encoder(erased(error))
 }
 
-/// Tokens of the shortest prompt that tells of tools.
+/// Returns the tokens of the shortest prompt.
 fn length<E: PromptEncoder>(encoder: &mut E, n_ctx: u32) -> Result<usize, ToolProtocolError> {
     let mut tokens = vec![Token(0); n_ctx as usize];
     let mut run = TokenBuf::new(&mut tokens);
@@ -113,8 +116,8 @@ fn length<E: PromptEncoder>(encoder: &mut E, n_ctx: u32) -> Result<usize, ToolPr
     Ok(run.len())
 }
 
-/// The instructions of a model that has tools: `system_prompt`, then how they are used. What comes
-/// last is what small models hold on to: that most messages need no tool.
+/// Returns the instructions of a model that has tools: `system_prompt`, then how they are used. Small
+/// models hold on to the end: that most messages need no tool.
 fn with_tools(system_prompt: &str, told: &str) -> Arc<str> {
     match system_prompt {
         "" => told.into(),
@@ -123,16 +126,16 @@ fn with_tools(system_prompt: &str, told: &str) -> Arc<str> {
 }
 
 /// Most tokens that telling of tools takes in a window under [`LARGE_WINDOW`].
-const MOST_TOKENS: u32 = 450;
+const MAX_TOKENS: u32 = 450;
 /// Tokens of a window in which that doesn't matter.
 const LARGE_WINDOW: u32 = 32_768;
 
-/// When tools are used, for a model that is told of them by its template.
+/// The instruction when to use tools, for a model that is told of them by its template.
 const WHEN_TO_CALL: &str = "\
 Everything said is stored. Only when the user asks for something from earlier that is not shown here, \
 call a function. In all other cases just answer.";
 
-/// How tools are used. Small models follow the examples more than the words, so each verb has one.
+/// The instruction how to use tools. Small models follow the examples more than the words, so each verb has one.
 const PROTOCOL: &str = "\
 Everything said is stored. Only when the user asks for something from earlier that is not shown here, \
 reply with one of these tags alone, and the result comes in the next message:

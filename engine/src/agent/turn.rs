@@ -1,56 +1,65 @@
-//! One turn, from the user's words to a durable reply.
+//! A turn, from the user's words to a durable reply.
 
 use std::sync::Arc;
 
 use garret_core::gate::Decision;
 use garret_core::id::{SessionId, TurnSeq};
-use garret_core::model::{ChatModel, Event, Finish, ModelRole, Reply, Request, Sampling};
+use garret_core::model::{ChatModel, Finish};
 use garret_core::prompt::PromptEncoder;
 use garret_core::receipt::Receipt;
 use garret_core::scan::{Companion, Companions};
 use garret_core::shorten::shorten;
-use garret_core::token::Token;
-use garret_storage::{NewReply, StoredFinish, Ticket, WriteError};
-use smol::future::{or, poll_fn};
+use garret_storage::{NewReply, ReadError, StoredFinish, Ticket, WriteError};
 
 use super::Agent;
-use super::draft::Draft;
-use super::error::{TurnError, erased};
-use super::mind::Told;
-use super::prompt::{Base, Beginning};
-use super::rounds::Talk;
+use super::error::TurnError;
+use super::prompt::{AcceptedTurn, SystemOrigin};
+use super::reply::ReplyDraft;
+use super::tool_loop::Talk;
 use crate::cancel::Cancel;
+use crate::companion::schedule::AnsweredTurn;
+use crate::prompt::error::erased;
 use crate::receipt::{RoundReport, StoredReceipt};
+use crate::trace::record::ObservedPrompt;
 use crate::trace::{Shape, System, Trace};
 
 /// A turn that was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// Its number in the session.
+    /// Number of the turn in the session.
     pub turn: TurnSeq,
-    /// The reply, or what there is of it.
+    /// The text of the reply, as far as it was given.
     pub reply: String,
-    /// Why the reply ended.
+    /// The reason for which the reply ended.
     pub finish: Finish,
-    /// What it cost.
+    /// The account of its prompt and its tokens.
     pub receipt: Receipt,
-    /// Ids of the messages from elsewhere that the prompt showed, in its order.
+    /// Ids of the messages and facts from elsewhere that the prompt showed, in its order.
     pub memory: Vec<String>,
-    /// What the model looked up on the way.
+    /// The model's lookups on the way.
     pub rounds: Vec<RoundReport>,
     /// Companions that the model asked for.
     pub companions: Companions,
-    /// How long it took.
+    /// The time it took.
     pub timing: Timing,
 }
 
-/// How long a turn took, from the message to what the user waits for.
+/// The time of a turn, from the message to what the user waits for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timing {
-    /// To the first token of the reply, in microseconds; `None` when none came.
+    /// Microseconds to the first token of the reply; `None` when none came.
     pub first_us: Option<u64>,
-    /// To the end of the reply, in microseconds.
+    /// Microseconds to the end of the reply.
     pub total_us: u64,
+}
+
+/// The model's view of a turn, as far as it is known before the reply.
+struct Seen {
+    /// Tells whether something was erased since the message was accepted.
+    ticket: Ticket,
+    origin: SystemOrigin,
+    volatile: String,
+    observed: ObservedPrompt,
 }
 
 impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
@@ -76,32 +85,30 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
         let ticket = self.parts.store.ticket();
-        let prompt = self.prompt(session, turn, text, &message, &|| !cancel.is_cancelled())?;
-        let volatile = prompt.is_volatile();
-        let seen = Seen { ticket, trace: prompt.trace(), beginning: prompt.beginning.clone() };
+        let accepted = AcceptedTurn { session, turn, text, message: &message };
+        let (prompt, origin) = self.prompt(accepted, cancel)?;
         let tokens = self.tokens.get(..prompt.length).unwrap_or(&self.tokens);
         let talk = Talk::new(session, turn, [text, &prompt.volatile], tokens);
-        let mut draft = Draft::new(prompt.receipt, prompt.memory, self.native.is_some());
+        let native = self.tool_tokens.is_some();
+        let mut draft = ReplyDraft::new(prompt.receipt, prompt.memory, native);
+        let seen = Seen { ticket, origin, volatile: prompt.volatile, observed: prompt.observed };
+        let is_volatile = !seen.volatile.is_empty();
         let run = self.converse(talk, &mut draft, cancel, on_text).await;
-        let finish = match &run {
-            Ok(finish) if !draft.wordless => stored(*finish),
-            _ => StoredFinish::Failed,
-        };
         let timing = Timing {
             first_us: draft.first_us.map(|first| first.saturating_sub(begun)),
             total_us: self.parts.clock.monotonic_us().saturating_sub(begun),
         };
         if run.is_ok() || draft.has_begun() {
-            let used = draft.receipt.prompt_tokens.saturating_add(draft.receipt.reply_tokens);
-            let fill = used as f32 / self.budget.n_ctx as f32;
-            let (compact, infer) = (draft.asks(Companion::Compact), draft.asks(Companion::Infer));
-            let told = Told { fill, compact, infer };
-            let decision = self.judge(session, turn, text, told, &draft.memory);
-            let seen = Seen { trace: self.traced(seen.trace, &draft, timing), ..seen };
-            self.keep(session, turn, &draft, seen, finish, &decision)?;
+            let decision = self.judge(accepted, &draft);
+            let finish = match &run {
+                Ok(finish) if !draft.wordless => stored(*finish),
+                _ => StoredFinish::Failed,
+            };
+            self.keep(accepted, &draft, seen, timing, finish, &decision)?;
         }
-        self.settled = (!volatile && !draft.strayed()).then(|| session.clone());
-        let Draft { receipt, text: reply, memory, rounds, companions, .. } = draft;
+        let conversation = self.conversation.turn_to(&self.parts.store, session);
+        conversation.is_prefilled = !is_volatile && !draft.strayed() && conversation.is_of(ticket);
+        let ReplyDraft { receipt, text: reply, memory, rounds, companions, .. } = draft;
         match run {
             Ok(finish) => {
                 Ok(Outcome { turn, reply, finish, receipt, memory, rounds, companions, timing })
@@ -110,145 +117,116 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         }
     }
 
-    /// Runs the model on `prompt` until its reply, by `grammar` if there is one, ends or asks for a
-    /// tool.
-    pub(super) async fn generate(
-        &self,
-        prompt: &[Token],
-        max_tokens: u32,
-        grammar: Option<&str>,
-        draft: &mut Draft,
-        cancel: &Cancel,
-        on_text: &mut dyn FnMut(&str),
-    ) -> Result<Finish, M::Error> {
-        let request = Request {
-            role: ModelRole::Main,
-            prompt,
-            max_tokens,
-            sampling: self.sampling(),
-            grammar,
+    /// Decides which companions run after a turn that was just answered. A failure to decide is logged:
+    /// then none runs.
+    fn judge(&mut self, turn: AcceptedTurn<'_>, draft: &ReplyDraft) -> Decision {
+        let used = draft.receipt.prompt_tokens.saturating_add(draft.receipt.reply_tokens);
+        let answered = AnsweredTurn {
+            session: turn.session,
+            turn: turn.turn,
+            text: turn.text,
+            fill: used as f32 / self.budget.n_ctx as f32,
+            asks_summaries: draft.asks(Companion::Compact),
+            asks_inference: draft.asks(Companion::Infer),
         };
-        let mut reply = self.parts.model.start(request)?;
-        let mut cancelled_already = false;
-        loop {
-            let cancelled = async {
-                cancel.cancelled().await;
-                Next::Cancel
-            };
-            let event = async { Next::Event(poll_fn(|cx| reply.poll_event(cx)).await) };
-            let next = if cancelled_already { event.await } else { or(cancelled, event).await };
-            match next {
-                Next::Cancel => {
-                    reply.cancel();
-                    cancelled_already = true;
-                }
-                Next::Event(Some(Ok(Event::Prefilled { reused, prefilled }))) => {
-                    draft.prefilled(reused, prefilled);
-                }
-                Next::Event(Some(Ok(Event::Piece { token, bytes }))) => {
-                    let now = || self.parts.clock.monotonic_us();
-                    draft.first_us = draft.first_us.or_else(|| Some(now()));
-                    if draft.push(token, bytes.as_ref(), on_text) {
-                        return Ok(Finish::Stop);
-                    }
-                }
-                Next::Event(end) => {
-                    draft.finish(on_text);
-                    return match end {
-                        Some(Ok(Event::Finished(finish))) => Ok(finish),
-                        Some(Err(error)) => Err(error),
-                        _ => Ok(Finish::Cancelled),
-                    };
-                }
-            }
-        }
+        let judged = self.try_judge(&answered, &draft.memory);
+        judged.unwrap_or_else(|error| {
+            tracing::warn!(%error, "no companion runs after this turn");
+            Decision::default()
+        })
     }
 
-    fn sampling(&self) -> Sampling {
-        let mut seed = [0; 4];
-        if self.options.draw_seed && self.parts.entropy.fill(&mut seed).is_ok() {
-            return Sampling { seed: u32::from_le_bytes(seed), ..self.options.sampling };
-        }
-        self.options.sampling
+    fn try_judge(
+        &mut self,
+        answered: &AnsweredTurn<'_>,
+        recalled: &[String],
+    ) -> Result<Decision, ReadError> {
+        let mode = self.options.companions;
+        let embedder = self.parts.embedder.as_deref();
+        let signals = answered.signals(&self.parts.store, embedder, mode)?;
+        let schedule = self.schedule(answered.session, answered.turn)?;
+        Ok(schedule.decide(mode, &signals, recalled))
     }
 
-    /// A trace with what happened after its prompt.
-    fn traced(&self, trace: Trace, draft: &Draft, timing: Timing) -> Trace {
+    /// Makes the trace of a turn that was answered.
+    fn trace(
+        &mut self,
+        seen: ObservedPrompt,
+        origin: &SystemOrigin,
+        volatile: String,
+        draft: &ReplyDraft,
+        timing: Timing,
+    ) -> Trace {
         let wrote = Some(self.written(draft)).filter(|wrote| wrote != draft.said());
-        let shape = trace.shape.map(|shape| Shape {
+        let shape = Shape {
             rounds: draft.around.clone(),
             wrote,
             given_up: draft.given_up.clone(),
             first_us: timing.first_us,
             total_us: timing.total_us,
-            ..shape
-        });
-        Trace { rounds: draft.exchanges.clone(), shape, ..trace }
+            ..seen.shape(&mut self.parts.encoder)
+        };
+        Trace {
+            system: origin.text.clone().map_or(System::AsIn(origin.system_in), System::Text),
+            history_from: draft.receipt.history_from,
+            volatile,
+            rounds: draft.exchanges.clone(),
+            shape: Some(shape),
+        }
     }
 
     /// Makes a reply durable.
     fn keep(
         &mut self,
-        session: &SessionId,
-        turn: TurnSeq,
-        draft: &Draft,
+        turn: AcceptedTurn<'_>,
+        draft: &ReplyDraft,
         seen: Seen,
+        timing: Timing,
         finish: StoredFinish,
         decision: &Decision,
     ) -> Result<(), TurnError> {
+        let AcceptedTurn { session, turn, .. } = turn;
+        let Seen { ticket, origin, volatile, observed } = seen;
+        let whole = self.trace(observed, &origin, volatile, draft, timing);
         let receipt = StoredReceipt {
-            made_at: seen.beginning.made_at,
-            system_in: seen.beginning.system_in,
+            made_at: origin.made_at,
+            system_in: origin.system_in,
             companions: decision.into(),
             ..StoredReceipt::new(&draft.receipt, &draft.memory)
         };
-        let whole = receipt.clone().with_rounds(&draft.rounds, draft.companions);
-        let whole = whole.to_bytes().unwrap_or_default();
-        let base = Base::of(session, seen.ticket, turn, &seen.trace);
-        let mut trace = seen.trace;
+        let conversation = self.conversation.turn_to(&self.parts.store, session);
+        let mut trace = whole.clone();
         if let System::AsIn(at) = trace.system {
-            let known = self.base.as_ref().filter(|base| base.is_of(session, seen.ticket, at));
-            trace.relative_to(known.map_or(&[], |base| &base.pieces));
+            trace.relative_to(conversation.trace_pieces(at).unwrap_or_default());
         }
-        let trace = trace.to_bytes().unwrap_or_default();
-        // What says that there is no answer must not be taken for one later.
+        let bytes = receipt.clone().with_rounds(&draft.rounds, draft.companions).to_bytes();
+        // A sentence that says that there is no answer must not be taken for one later.
         let reply = NewReply {
             text: if draft.wordless { "" } else { &draft.text },
             tokens: draft.tokens(),
             model_fingerprint: &self.parts.model.facts().fingerprint,
             finish,
             at: self.parts.clock.wall(),
-            receipt: &whole,
-            trace: &trace,
+            receipt: &bytes,
+            trace: &trace.to_bytes(),
         };
         let store = Arc::clone(&self.parts.store);
-        let kept = match store.since(seen.ticket).reply(session, turn, reply) {
-            // What the model saw, and what it asked tools for, may quote what was forgotten meanwhile.
+        let kept = match store.since(ticket).reply(session, turn, reply) {
+            // What the model saw, and what it asked tools for, may quote what was erased meanwhile.
             Err(WriteError::Outdated) => {
-                let receipt = receipt.with_rounds(&[], draft.companions);
-                let receipt = receipt.to_bytes().unwrap_or_default();
+                let receipt = receipt.with_rounds(&[], draft.companions).to_bytes();
                 store.reply(session, turn, NewReply { receipt: &receipt, trace: &[], ..reply })
             }
             Ok(()) => {
-                self.base = base.or_else(|| self.base.take());
+                if conversation.is_of(ticket) {
+                    conversation.set_trace_base(turn, &whole);
+                }
                 Ok(())
             }
             Err(error) => Err(error),
         };
         kept.map_err(|reason| TurnError::ReplyNotStored { turn, reason })
     }
-}
-
-/// What the model was shown, as it is kept.
-struct Seen {
-    ticket: Ticket,
-    trace: Trace,
-    beginning: Beginning,
-}
-
-enum Next<T> {
-    Cancel,
-    Event(T),
 }
 
 const fn stored(finish: Finish) -> StoredFinish {

@@ -29,9 +29,9 @@ impl fmt::Display for EmbedderChoice {
 pub enum SnapshotPolicy {
     /// Never.
     Off,
-    /// When the program ends.
+    /// The end of the program.
     Shutdown,
-    /// When the program ends, and while nobody waits.
+    /// The end of the program, and the time in which nobody waits.
     Idle,
 }
 
@@ -51,9 +51,9 @@ pub enum Switch {
     /// The better of the two for the model and the machine.
     #[default]
     Auto,
-    /// On.
+    /// Always.
     On,
-    /// Off.
+    /// Never.
     Off,
 }
 

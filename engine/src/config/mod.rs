@@ -3,7 +3,8 @@
 //!
 //! A key has one name everywhere: `max_tokens` in the file, `GARRET_MAX_TOKENS` in the environment,
 //! `--max-tokens` on the command line. Unknown keys are errors that suggest the nearest known one;
-//! so are values that don't parse or lie out of range. A new key is a row of the table in `table.rs`.
+//! so are values that don't parse or lie out of range. A new key is a row of the table in
+//! `table.rs`.
 //!
 //! ```
 //! use garret::config::{Config, Sources};
@@ -31,4 +32,4 @@ pub use choices::{EmbedderChoice, SnapshotPolicy, Switch};
 pub use home::Home;
 pub use setting::{ConfigError, Origin, Setting};
 pub use sources::{Sources, default_file, device_profile, environment};
-pub use table::{Config, DEFAULT_SYSTEM_PROMPT, KEYS, Key};
+pub use table::{Config, KEYS, Key};

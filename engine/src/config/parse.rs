@@ -1,4 +1,4 @@
-//! From text to values. The error of a parser says what would be right.
+//! Parsers from text to values. The error of a parser says what would be right.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -97,7 +97,8 @@ fn in_range(text: &str, least: u32, most: u32, unit: &str) -> Result<u32, String
 }
 
 pub(super) fn between<const LEAST: u8, const MOST: u8>(text: &str) -> Result<f32, String> {
-    let (least, most) = (f32::from(LEAST), f32::from(MOST));
+    let least = f32::from(LEAST);
+    let most = f32::from(MOST);
     match f32::from_str(text.trim()) {
         Ok(number) if (least..=most).contains(&number) => Ok(number),
         _ => Err(format!("it must be a number from {least} to {most}")),

@@ -63,7 +63,7 @@ pub enum ConfigError {
         key: &'static str,
         /// The value as written.
         value: String,
-        /// What would be right.
+        /// Description of what would be right.
         expected: String,
     },
     /// A folder that lies in the user's home unless it is configured, and there is no home.

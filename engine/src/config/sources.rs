@@ -39,8 +39,8 @@ impl Default for Sources {
 }
 
 impl Sources {
-    /// Returns what this process is told: its `GARRET_*` variables, the user's own configuration file if
-    /// there is one, this machine and the user's folders; no flags.
+    /// Returns what this process is told: its `GARRET_*` variables, the user's own configuration
+    /// file if there is one, this machine and the user's folders; no flags.
     ///
     /// # Errors
     /// [`ConfigError`] about a variable or a file that can't be read.

@@ -27,7 +27,7 @@ pub struct Key {
 
 impl Key {
     /// Returns the name of its environment variable.
-    pub fn variable(&self) -> String {
+    pub(super) fn variable(&self) -> String {
         format!("GARRET_{}", self.name.to_uppercase())
     }
 }
@@ -91,7 +91,8 @@ settings! {
     /// Most tokens of a reply; `None` means the budget's reserve.
     max_tokens: Option<u32>, optional(parse::positive), show::or_auto,
         "most tokens of a reply";
-    /// Most tokens of what is remembered from elsewhere, 0 for none; `None` means the budget's share.
+    /// Most tokens of what is remembered from elsewhere, 0 for none; `None` means the budget's
+    /// share.
     memory_tokens: Option<u32>, optional(parse::number), show::or_auto,
         "most tokens of what is remembered from elsewhere; 0 turns that off";
     /// Percent of a full prompt from which on older turns are summarised; 0 for never.
@@ -207,4 +208,4 @@ mod show {
 const DEFAULT_SNAPSHOT_MIB: u32 = 256;
 
 /// The system prompt of a model to which nobody says otherwise.
-pub const DEFAULT_SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer briefly and use what was said earlier in the conversation.";
+const DEFAULT_SYSTEM_PROMPT: &str = "You are a helpful assistant. Answer briefly and use what was said earlier in the conversation.";

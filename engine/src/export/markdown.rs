@@ -88,7 +88,8 @@ fn facts_of(out: &mut dyn Write, turn: &Turn) -> io::Result<()> {
 
 fn receipt(out: &mut dyn Write, receipt: &Receipt) -> io::Result<()> {
     let report = &receipt.report;
-    let (prompt, window) = (report.prompt_tokens, report.n_ctx);
+    let prompt = report.prompt_tokens;
+    let window = report.n_ctx;
     writeln!(out, "\n### Prompt: {prompt} tokens in a window of {window}\n")?;
     writeln!(out, "| block | tokens | ceiling |\n|---|--:|--:|")?;
     for block in &report.blocks {
@@ -136,8 +137,8 @@ fn round(out: &mut dyn Write, round: &Round) -> io::Result<()> {
     writeln!(out, "\n### Looked up: {}\n", code(&round.call))?;
     if let Some(tokens) = round.tokens {
         let shortened = if round.shortened == Some(true) { ", shortened" } else { "" };
-        let (reused, prefilled) =
-            (round.reused_tokens.unwrap_or(0), round.prefilled_tokens.unwrap_or(0));
+        let reused = round.reused_tokens.unwrap_or(0);
+        let prefilled = round.prefilled_tokens.unwrap_or(0);
         writeln!(
             out,
             "- {tokens} tokens{shortened}; went on with {reused} from the KV cache, {prefilled} \

@@ -66,16 +66,17 @@
 //!
 //! # Markdown
 //!
-//! The same for people, by blocks of the prompt. A stored text stands in a fence that is longer than
-//! any run of backticks in it, so that it can't end it; control characters are shown as pictures.
+//! The same for people, by blocks of the prompt. A stored text stands in a fence that is longer
+//! than any run of backticks in it, so that it can't end it; control characters are shown as
+//! pictures.
 //!
 //! # Limits
 //!
 //! What companions were asked and answered isn't stored: facts and summaries, what is shown of them
-//! in later prompts, and the gate's reasons are. Turns that were imported, or answered before traces
-//! were kept, have no prompt, and a forget removes those of all turns before it. Bytes that are no
-//! UTF-8 (a character that the end of a reply cut in two) are shown as U+FFFD. What the template wrote
-//! between two texts stands in one segment, with the block of the second.
+//! in later prompts, and the gate's reasons are. Turns that were imported, or answered before
+//! traces were kept, have no prompt, and a forget removes those of all turns before it. Bytes that
+//! are no UTF-8 (a character that the end of a reply cut in two) are shown as U+FFFD. What the
+//! template wrote between two texts stands in one segment, with the block of the second.
 
 mod head;
 mod markdown;
@@ -156,7 +157,8 @@ pub fn export(
         None => 1..=info.turns,
         Some(turn) if (1..=info.turns).contains(&turn) => turn..=turn,
         Some(turn) => {
-            let (session, turns) = (session.clone(), info.turns);
+            let session = session.clone();
+            let turns = info.turns;
             return Err(ExportError::UnknownTurn { session, turn, turns });
         }
     };

@@ -1,11 +1,11 @@
 //! The prompt of a turn, told from what is stored.
 
 use garret_core::id::TurnSeq;
-use garret_core::shorten::Shown;
+use garret_core::shorten::ShownText;
 use garret_storage::TurnView;
 use serde::Serialize;
 
-use crate::agent::{unanswered, words};
+use crate::prompt::history::{unanswered, words};
 use crate::receipt::ReceiptReport;
 use crate::trace::{Around, Cut, Shape, Stretch, Trace};
 
@@ -122,7 +122,8 @@ fn message(
     let rest = trace.volatile.len().saturating_sub(known);
     let mut parts: Vec<_> = shape.volatile.iter().map(label).collect();
     parts.push(Label { block: "volatile".into(), by: GARRET, turn: None, bytes: rest });
-    let (turn, bytes) = (Some(view.seq), user.len());
+    let turn = Some(view.seq);
+    let bytes = user.len();
     parts.push(Label { block: "message".into(), by: "user", turn, bytes });
     Source { text: [&*trace.volatile, &user].concat(), parts }
 }
@@ -130,8 +131,8 @@ fn message(
 /// Returns a message as the prompt shows it.
 fn shown(view: &TurnView<'_>, cuts: &[Cut]) -> String {
     let shown = match cuts.iter().find(|cut| cut.turn == view.seq) {
-        Some(cut) => Shown::cut(words(view), cut.head, cut.tail),
-        None => Shown::whole(words(view)),
+        Some(cut) => ShownText::cut(words(view), cut.head, cut.tail),
+        None => ShownText::whole(words(view)),
     };
     shown.by(view.speaker.unwrap_or_default()).content().parts().collect()
 }
@@ -155,7 +156,8 @@ fn segments(stretch: &Stretch<'_>, sources: &[Source]) -> Vec<Segment> {
             let mut from = 0;
             let parts = source.parts.iter().map(|label| {
                 let to = from + label.bytes;
-                let (first, last) = (from.clamp(start, end), to.clamp(start, end));
+                let first = from.clamp(start, end);
+                let last = to.clamp(start, end);
                 from = to;
                 let text = text.get(first..last).unwrap_or_default().to_owned();
                 let Label { block, by, turn, .. } = label.clone();

@@ -104,7 +104,7 @@ pub(super) struct Reader<'a> {
     store: &'a Store,
     session: &'a SessionId,
     models: &'a [([u8; 32], String)],
-    /// Each with the last turn that it covers.
+    /// The summaries, each with the last turn that it covers.
     summaries: Vec<(TurnSeq, SummaryId)>,
     /// The trace with a system message that was read last, and its turn.
     base: Option<(TurnSeq, Trace)>,
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
         Ok(Self { store, session, models, summaries, base: None })
     }
 
-    /// All that is known of a turn.
+    /// Reads all that is known of a turn.
     pub(super) fn turn(&mut self, turn: TurnSeq) -> Result<Turn, ReadError> {
         let trace = unless_damaged(self.store.trace(self.session, turn), turn)?.flatten();
         let mut trace = trace.and_then(|bytes| Trace::from_bytes(&bytes));
@@ -157,8 +157,8 @@ impl<'a> Reader<'a> {
         Ok(Turn { rounds, wrote, given_up, receipt, companions, facts, summaries, ..said })
     }
 
-    /// The text of a system message, whose trace is read once for all turns that have it. `trace` gets
-    /// what it refers to there.
+    /// The text of a system message, whose trace is read once for all turns that have it. `trace`
+    /// gets what it refers to there.
     fn system(&mut self, trace: &mut Trace, turn: TurnSeq) -> Result<Option<String>, ReadError> {
         let at = match &trace.system {
             System::Text(text) => {

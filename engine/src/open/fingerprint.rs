@@ -10,8 +10,8 @@ use std::path::Path;
 use garret_llm::check::sha256_file;
 use serde::{Deserialize, Serialize};
 
-/// Returns the SHA-256 of the file at `path` and remembers it in `data`; when that fails, the file is
-/// hashed again next time.
+/// Returns the SHA-256 of the file at `path` and remembers it in `data`; when that fails, the file
+/// is hashed again next time.
 ///
 /// # Errors
 /// [`io::Error`] when the file can't be read.
@@ -43,7 +43,7 @@ pub fn known_models(data: &Path) -> Vec<([u8; 32], String)> {
 }
 
 /// The fingerprints that are remembered, by the paths of their files.
-type Known = BTreeMap<String, KnownFile>;
+type KnownFiles = BTreeMap<String, KnownFile>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct KnownFile {
@@ -72,13 +72,13 @@ impl Stamp {
 }
 
 /// Reads what is remembered: nothing, where the file isn't there or can't be understood.
-fn load(path: &Path) -> Known {
+fn load(path: &Path) -> KnownFiles {
     let bytes = fs::read(path).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
 /// Replaces the file as a whole, so that a power cut leaves the old one or the new one.
-fn save(path: &Path, known: &Known) -> io::Result<()> {
+fn save(path: &Path, known: &KnownFiles) -> io::Result<()> {
     let fresh = path.with_extension(format!("{}.new", std::process::id()));
     // Which models a user has is nobody else's business.
     let mut options = fs::OpenOptions::new();

@@ -1,5 +1,5 @@
-//! From a configuration to an agent on llama.cpp: every check that can be made before the model is
-//! loaded is made before, so that a wrong file, window or machine gets a sentence.
+//! The way from a configuration to an agent on llama.cpp. Every check that can be made before the
+//! model is loaded is made before, so that a wrong file, window or machine gets a sentence.
 
 mod error;
 mod fingerprint;

@@ -29,8 +29,8 @@ pub struct Plan {
     pub need: MemoryEstimate,
     /// Companions with models of their own.
     pub roles: Vec<RolePlan>,
-    /// Bytes of memory that the embedder and the reranker are going to take, if there are any that can
-    /// be used.
+    /// Bytes of memory that the embedder and the reranker are going to take, if there are any that
+    /// can be used.
     pub readers_need: u64,
 }
 

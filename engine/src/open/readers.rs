@@ -44,8 +44,8 @@ pub fn embedder(config: &Config) -> Result<Option<Embedder>, AgentOpenError> {
     Ok(Some(embedder.with_fingerprint(fingerprint)))
 }
 
-/// Loads the configured embedder and tells `store` that its vectors are this one's. An embedder that
-/// wasn't asked for by name and fails is done without.
+/// Loads the configured embedder and tells `store` that its vectors are this one's. An embedder
+/// that wasn't asked for by name and fails is done without.
 ///
 /// # Errors
 /// [`AgentOpenError`] about the file of one that was asked for.
@@ -84,8 +84,8 @@ pub fn reranker(config: &Config) -> Result<Option<Reranker>, AgentOpenError> {
     Ok(Some(Reranker::load(Backend::start()?, path, options)?))
 }
 
-/// Returns the bytes of memory that the configured embedder and reranker are going to take. A file that
-/// can't be used counts for nothing here and is an error when it is loaded.
+/// Returns the bytes of memory that the configured embedder and reranker are going to take. A file
+/// that can't be used counts for nothing here and is an error when it is loaded.
 pub fn readers_need(config: &Config) -> u64 {
     let embedder = embedder_file(config).and_then(|path| check_embedder(&path).ok());
     let embedder = embedder.map(|info| (info.gguf, PoolingOptions::default().max_tokens));

@@ -31,7 +31,7 @@ pub struct RolePlan {
     pub path: PathBuf,
     /// The header of the file, as far as it was read.
     pub info: ChatModelInfo,
-    /// Its window, in tokens.
+    /// The window, in tokens.
     pub n_ctx: u32,
     /// The memory it is going to take; `None` where the companion before has the same model.
     pub need: Option<MemoryEstimate>,
@@ -93,11 +93,14 @@ fn same_content(a: &Path, b: &Path, config: &Config) -> Result<bool, AgentOpenEr
 }
 
 /// A companion and its model.
-pub(super) type Own = (Companion, OwnModel<LlamaChat, Encoder<garret_llm::Model>>);
+pub(super) type RoleModel = (Companion, OwnModel<LlamaChat, Encoder<garret_llm::Model>>);
 
 /// Loads the planned models.
-pub(super) fn load_all(plans: &[RolePlan], config: &Config) -> Result<Vec<Own>, AgentOpenError> {
-    let mut loaded: Vec<Own> = Vec::new();
+pub(super) fn load_all(
+    plans: &[RolePlan],
+    config: &Config,
+) -> Result<Vec<RoleModel>, AgentOpenError> {
+    let mut loaded: Vec<RoleModel> = Vec::new();
     for plan in plans {
         let own = match loaded.last().filter(|_| plan.need.is_none()) {
             Some((_, OwnModel { model, .. })) => share(model, &plan.info)?,
@@ -111,7 +114,7 @@ pub(super) fn load_all(plans: &[RolePlan], config: &Config) -> Result<Vec<Own>, 
     Ok(loaded)
 }
 
-/// Another handle to a model, with an encoder of its own.
+/// Makes another handle to a model, with an encoder of its own.
 fn share(
     model: &LlamaChat,
     info: &ChatModelInfo,

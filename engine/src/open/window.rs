@@ -9,8 +9,8 @@ use crate::config::{Config, Origin};
 /// device's but no more than `trained`.
 ///
 /// # Errors
-/// [`AgentOpenError::ModelWindow`] for a model that no window suits, [`AgentOpenError::Window`] for a
-/// window that doesn't suit the model.
+/// [`AgentOpenError::ModelWindow`] for a model that no window suits, [`AgentOpenError::Window`] for
+/// a window that doesn't suit the model.
 pub fn window(config: &Config, trained: u32) -> Result<u32, AgentOpenError> {
     let trained = usable_window(trained)?;
     let wanted = config.window.value.unwrap_or(trained);

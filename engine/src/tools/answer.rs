@@ -1,24 +1,24 @@
-//! What a tool found, before it is shown to anybody.
+//! The answer of a tool, before it is shown to anybody.
 
 use garret_core::id::{SessionId, TurnSeq};
 use serde::Serialize;
 
 use garret_language::local_time;
 
-/// What a tool found.
+/// The answer of a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Answer {
     /// The call, as it is written.
     pub call: String,
-    /// What was found, in the order in which it is to be read.
+    /// The entries, in the order in which they are to be read.
     pub entries: Vec<Entry>,
-    /// What there is to say beside the entries, such as that there are none.
+    /// Words beside the entries, such as that there are none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// The call that goes on after the last entry, where there is more.
     pub next: Option<String>,
-    /// Where not all entries can be shown, the last ones are, and not the first.
+    /// True where, when not all entries can be shown, the last ones are, and not the first.
     #[serde(skip)]
     pub(super) newest: bool,
 }
@@ -27,7 +27,7 @@ pub struct Answer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Entry {
-    /// Its public id: `SESSION/TURN/user`, `SESSION/TURN/assistant`, `s3`, `f12`.
+    /// The public id: `SESSION/TURN/user`, `SESSION/TURN/assistant`, `s3`, `f12`.
     pub id: String,
     /// The conversation it is from.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,35 +35,35 @@ pub struct Entry {
     /// The turn there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnSeq>,
-    /// Who said it.
+    /// The source: who said it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// When, where the machine is.
+    /// The date, where the machine is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
-    /// What else is known of it, in words of ours.
+    /// Other properties of the entry, in words of ours.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub about: String,
-    /// Its text: data, whatever it says.
+    /// The text: data, whatever it says.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub text: String,
-    /// There is more of it before `text`.
+    /// True when there is more of it before `text`.
     #[serde(skip_serializing_if = "is_false")]
     pub cut_before: bool,
-    /// There is more of it after `text`.
+    /// True when there is more of it after `text`.
     #[serde(skip_serializing_if = "is_false")]
     pub cut_after: bool,
     /// The call that gives this entry and those after it, in the direction of the answer.
     #[serde(skip)]
     pub(super) resume: String,
-    /// Where it can be cut: how a call names the character at which it goes on.
+    /// The way in which a call names the character at which the text goes on, where it can be cut.
     #[serde(skip)]
-    pub(super) cut: Option<Cut>,
+    pub(super) cut: Option<PartialText>,
 }
 
 /// A text that can be shown in part.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
+pub(super) struct PartialText {
     /// The turn and, in another conversation, `in=`.
     pub(super) turn: TurnSeq,
     pub(super) place: String,
@@ -73,7 +73,7 @@ pub(super) struct Cut {
     pub(super) then: Option<String>,
 }
 
-impl Cut {
+impl PartialText {
     /// The call that goes on `chars` characters into the entry's text.
     pub(super) fn resume(&self, chars: usize) -> String {
         let Self { turn, place, base, .. } = self;
@@ -111,12 +111,12 @@ impl Entry {
         plain(&parts.join(", "))
     }
 
-    /// Whether the call that begins with it reads its turn alone.
+    /// Returns true when the call that goes on with the entry reads its turn alone.
     pub(super) fn resumes_in_turn(&self) -> bool {
         self.cut.as_ref().is_some_and(|cut| cut.resume(0) == self.resume)
     }
 
-    /// Its text with dots where there is more.
+    /// Returns the text with dots where there is more.
     pub(super) fn dotted(&self) -> String {
         let before = if self.cut_before { "..." } else { "" };
         let after = if self.cut_after { "..." } else { "" };
@@ -130,13 +130,13 @@ impl Answer {
         Self { call: call.to_string(), note: note.into(), ..Self::default() }
     }
 
-    /// What is said of a call that has no answer.
+    /// Creates the answer to a call that failed.
     pub(crate) fn failed(call: impl ToString, error: &impl std::error::Error) -> Self {
         Self::note(call, format!("This can't be looked up: {error}."))
     }
 
-    /// As plain lines for people, the whole of it. `here` is the conversation that need not be
-    /// named.
+    /// Writes the whole answer as plain lines for people. `here` is the conversation that need not
+    /// be named.
     pub fn for_people(&self, here: &str) -> String {
         let mut text = String::new();
         for entry in &self.entries {
@@ -156,7 +156,7 @@ impl Answer {
     }
 }
 
-/// Day and minute where the machine is.
+/// Writes day and minute where the machine is.
 pub(super) fn date(at_ms: i64) -> String {
     local_time::format(at_ms, "%Y-%m-%d %H:%M").unwrap_or_else(|| "undated".to_owned())
 }

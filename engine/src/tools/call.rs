@@ -1,4 +1,4 @@
-//! What a tool is asked for, as it is written: `expand s3 from 12`.
+//! A call of a tool, as it is written: `expand s3 from 12`.
 
 use std::fmt;
 
@@ -9,73 +9,74 @@ use regex_lite::{Regex, RegexBuilder};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Call {
-    /// Where these words or this pattern stand.
+    /// `grep`: the places where these words or this pattern stand.
     Grep {
-        /// What is looked for.
+        /// The words or the pattern.
         pattern: Pattern,
-        /// Where.
+        /// The conversations to read.
         place: Place,
-        /// Which part of what there is.
+        /// The part of the list.
         page: Page,
-        /// With a regular expression: only turns before this one.
+        /// The turn before which a regular expression is looked for.
         before: Option<TurnSeq>,
     },
-    /// What answers these words best, by word and by meaning, in everything that is remembered.
+    /// `lookup`: what answers these words best, by word and by meaning, in everything that is
+    /// remembered.
     Lookup {
         /// Any text.
         words: String,
-        /// Which part of what there is.
+        /// The part of the list.
         page: Page,
     },
-    /// What is known of a summary or a turn, without its text.
+    /// `describe`: the properties of a summary or a turn, without its text.
     Describe {
-        /// Of what.
+        /// The summary or the turn.
         target: Target,
-        /// Of which conversation.
+        /// The conversation.
         place: Place,
     },
     /// The exact turns under a summary, from one of them on.
     ExpandSummary {
-        /// Its number in the session.
+        /// The number of the summary.
         summary: u64,
         /// The turn to begin with.
         from: Option<TurnSeq>,
-        /// Of which conversation.
+        /// The conversation.
         place: Place,
     },
     /// The exact words of a turn, from a character on.
     ExpandTurn {
-        /// Its number.
+        /// The number of the turn.
         turn: TurnSeq,
         /// Characters to leave out: those of the message, then those of the reply.
         from: usize,
-        /// Of which conversation.
+        /// The conversation.
         place: Place,
     },
     /// The newest turns, the newest last.
     Timeline {
-        /// How many.
+        /// The number of turns.
         count: usize,
         /// Only turns before this one.
         before: Option<TurnSeq>,
-        /// Of which conversation.
+        /// The conversation.
         place: Place,
     },
     /// The pinned facts.
     Pinned {
-        /// Which part of what there is.
+        /// The part of the list.
         page: Page,
     },
-    /// What is known about somebody or something.
+    /// `entity`: what is known about somebody or something.
     Entity {
-        /// Its name.
+        /// The name of whom or what it is about.
         name: String,
-        /// Which part of what there is.
+        /// The part of the list.
         page: Page,
     },
 }
 
-/// What a summary or a turn is called by.
+/// The name of a summary or of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// `s3`: a summary of the session.
@@ -93,7 +94,7 @@ impl fmt::Display for Target {
     }
 }
 
-/// What `grep` looks for.
+/// The text that `grep` looks for.
 #[derive(Clone, Debug)]
 pub enum Pattern {
     /// Words in any order, or anything letter by letter.
@@ -111,15 +112,15 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Which conversation a call is about.
+/// The conversation that a call is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Place {
-    /// This one.
+    /// The conversation of whoever calls.
     #[default]
     Here,
-    /// Another one of the same namespace.
+    /// Another conversation of the same namespace.
     Session(SessionId),
-    /// All of the namespace.
+    /// All conversations of the namespace.
     Everywhere,
 }
 
@@ -133,12 +134,12 @@ impl fmt::Display for Place {
     }
 }
 
-/// Which part of a list is wanted.
+/// The part of a list that is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Page {
     /// Most entries, 1 to [`Page::MOST`].
     pub k: usize,
-    /// How many of the first to leave out.
+    /// The number of first entries to leave out.
     pub skip: usize,
 }
 
@@ -200,7 +201,7 @@ impl Call {
         ["grep", "lookup", "expand", "describe", "timeline", "pinned", "entity"];
 }
 
-/// As it is written, with what was left to default only where it differs.
+/// Writes a call as it is read, with defaults only where they differ.
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -257,14 +258,14 @@ fn write_before(f: &mut fmt::Formatter<'_>, before: Option<TurnSeq>) -> fmt::Res
     before.map_or(Ok(()), |turn| write!(f, " before={turn}"))
 }
 
-/// Why a call isn't one.
+/// The reason for which a text is no call.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// No such verb.
+    /// No tool has this verb.
     #[error("there is no tool `{verb}`: there are {}", Call::VERBS.join(", "))]
     Unknown {
-        /// As it was written.
+        /// The verb as it was written.
         verb: String,
     },
     /// Something is missing or can't be read.
@@ -272,10 +273,10 @@ pub enum CallError {
     Usage {
         /// The verb.
         verb: &'static str,
-        /// How it is written.
+        /// The form in which such a call is written.
         usage: &'static str,
     },
-    /// Not the JSON of a call.
+    /// The text isn't the JSON of a call.
     #[error(
         r#"a call is written {{"name": "lookup", "arguments": {{"words": "the bees"}}}}, with one of {}"#,
         Call::VERBS.join(", ")
@@ -287,7 +288,7 @@ pub enum CallError {
     /// The pattern can't be used.
     #[error("the pattern can't be used: {reason}")]
     Pattern {
-        /// What is wrong with it.
+        /// The fault in the pattern.
         reason: String,
     },
 }
@@ -303,7 +304,9 @@ struct Options<'a> {
 
 impl<'a> Options<'a> {
     fn read(payload: &'a str) -> Self {
-        let (place, k, before) = (None, None, None);
+        let place = None;
+        let k = None;
+        let before = None;
         let mut options = Self { words: payload.trim(), place, k, skip: 0, before };
         while let Some(rest) = options.take_first().or_else(|| options.take_last()) {
             options.words = rest.trim();
@@ -477,7 +480,7 @@ fn target(text: &str) -> Option<(Target, &str)> {
     Some((target, rest))
 }
 
-/// What stands between the slashes of `/bees?/i`, and whether the `i` is there.
+/// Returns the text between the slashes of `/bees?/i`, and true when the `i` is there.
 fn as_regex(text: &str) -> Option<(&str, bool)> {
     let inner = text.strip_prefix('/')?;
     let (inner, any_case) = match inner.strip_suffix("/i") {

@@ -1,4 +1,4 @@
-//! What is known about somebody or something: `entity`; what is always in the prompt: `pinned`.
+//! The tools of facts: `entity`, about somebody or something, and `pinned`, always in the prompt.
 
 use std::collections::HashMap;
 

@@ -6,15 +6,15 @@
 
 use garret_core::prompt::{Content, EncodeError, PromptEncoder};
 
-use super::answer::{Answer, Cut, Entry, is_break, plain};
+use super::answer::{Answer, Entry, PartialText, is_break, plain};
 
 /// An answer, ready to be put into a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Fenced {
+pub struct FencedAnswer {
     /// The whole block; at most as many tokens as were allowed.
     pub text: String,
-    /// Whether something was left out for want of room.
+    /// True when something was left out for want of room.
     pub shortened: bool,
 }
 
@@ -28,17 +28,17 @@ pub fn fence<E: PromptEncoder>(
     encoder: &mut E,
     room: usize,
     here: &str,
-) -> Result<Option<Fenced>, EncodeError<E::Error>> {
-    let mut shown = Shown::of(answer, here);
+) -> Result<Option<FencedAnswer>, EncodeError<E::Error>> {
+    let mut shown = ShownRun::of(answer, here);
     let whole = shown.text();
     if counted(encoder, &whole, room)? {
-        return Ok(Some(Fenced { text: whole, shortened: false }));
+        return Ok(Some(FencedAnswer { text: whole, shortened: false }));
     }
     shown.shorten(encoder, room)?;
     loop {
         let text = shown.text();
         if counted(encoder, &text, room)? {
-            return Ok(Some(Fenced { text, shortened: true }));
+            return Ok(Some(FencedAnswer { text, shortened: true }));
         }
         if !shown.drop_one() {
             return Ok(None);
@@ -55,7 +55,7 @@ fn counted<E: PromptEncoder>(
 }
 
 /// The entries that are shown: a run of the answer's, of which the last may be cut.
-struct Shown<'a> {
+struct ShownRun<'a> {
     answer: &'a Answer,
     here: &'a str,
     blocks: Vec<String>,
@@ -65,13 +65,13 @@ struct Shown<'a> {
     part: Option<(usize, String)>,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> ShownRun<'a> {
     fn of(answer: &'a Answer, here: &'a str) -> Self {
         let blocks = answer.entries.iter().map(|entry| block(entry, here, None)).collect();
         Self { answer, here, blocks, from: 0, part: None }
     }
 
-    /// How many entries of the run are whole.
+    /// Counts the entries of the run that are whole.
     fn whole(&self) -> usize {
         self.blocks.len()
     }
@@ -89,7 +89,8 @@ impl<'a> Shown<'a> {
         let frame = [head(&self.answer.call), plain(&self.answer.note), FOOT.into()].concat();
         let frame = encoder.count(&Content::from(frame.as_str()), room)?;
         let room = room.saturating_sub(frame).saturating_sub(TAIL_TOKENS);
-        let (mut used, mut kept) = (0_usize, 0_usize);
+        let mut used = 0_usize;
+        let mut kept = 0_usize;
         let order: Vec<usize> = match self.answer.newest {
             true => (0..self.blocks.len()).rev().collect(),
             false => (0..self.blocks.len()).collect(),
@@ -123,7 +124,8 @@ impl<'a> Shown<'a> {
             return Ok(());
         }
         let length = entry.text.chars().count();
-        let (mut low, mut high) = (0, length.min(room.saturating_mul(LONGEST_TOKEN)));
+        let mut low = 0;
+        let mut high = length.min(room.saturating_mul(LONGEST_TOKEN));
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             let part = block(entry, self.here, Some(middle));
@@ -140,7 +142,7 @@ impl<'a> Shown<'a> {
         Ok(())
     }
 
-    /// Gives up some of what is shown last; whether there was something.
+    /// Gives up some of what is shown last and returns true when there was something.
     fn drop_one(&mut self) -> bool {
         let chars = match self.part.take() {
             Some((chars, _)) => chars,
@@ -180,7 +182,7 @@ impl<'a> Shown<'a> {
         text + FOOT
     }
 
-    /// What is said of entries that aren't shown.
+    /// Returns the lines about entries that aren't shown.
     fn rest(&self) -> Vec<String> {
         let left_out = self.left_out();
         let more = |next: &Option<String>| next.iter().map(|call| goes_on(call)).collect();
@@ -200,7 +202,7 @@ impl<'a> Shown<'a> {
             _ => vec![format!("({left_out} more had no room.) {}", goes_on(&entry.resume))],
         };
         // A call about the turn alone doesn't lead on to what comes after it.
-        if let Some(Cut { then: Some(call), .. }) = &entry.cut
+        if let Some(PartialText { then: Some(call), .. }) = &entry.cut
             && (self.part.is_some() || entry.resumes_in_turn())
         {
             lines.push(format!("(After that: {})", plain(call)));
@@ -253,15 +255,15 @@ pub(crate) fn harmless(text: &str) -> String {
     safe
 }
 
-/// Whether `name` after a `<` makes that the first of a tag.
+/// Returns true when `name` after a `<` makes that the first of a tag.
 fn begins_tag(name: &str) -> bool {
     TAGS.iter()
         .any(|tag| name.get(..tag.len()).is_some_and(|start| start.eq_ignore_ascii_case(tag)))
 }
 
-/// What may stand between a `<` and the name of a tag.
+/// Characters that may stand between a `<` and the name of a tag.
 const BEFORE_A_NAME: [char; 5] = ['<', ' ', '\t', '/', '|'];
-/// What tags begin with, after their `<`.
+/// The beginnings of tags, after their `<`.
 const TAGS: [&str; 5] = ["garret", "tool_call", "tool_response", "tools>", "function"];
 /// Begins every line of a stored text.
 const MARK: &str = "> ";

@@ -1,4 +1,4 @@
-//! What the store's search finds: `lookup`, and `grep` for words.
+//! The tools on the store's search: `lookup`, and `grep` for words.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,7 @@ use super::context::{Context, ToolError};
 use super::grep::{self, Range};
 use crate::embed;
 
-/// What answers `words` best, messages and facts, of every conversation.
+/// Finds what answers `words` best, messages and facts, of every conversation.
 pub(super) fn lookup(
     context: &Context<'_>,
     call: &Call,
@@ -26,7 +26,8 @@ pub(super) fn lookup(
     Ok(listed(call, page, found.iter().map(entry).collect(), "Nothing that is remembered answers"))
 }
 
-/// Where `words` stand: what the search finds by its words, then what has them letter by letter.
+/// Finds where `words` stand: what the search finds by its words, then what has them letter by
+/// letter.
 pub(super) fn words(
     context: &Context<'_>,
     call: &Call,
@@ -59,7 +60,7 @@ pub(super) fn words(
     Ok(listed(call, page, entries, "Nothing that was said has"))
 }
 
-/// Hits of an earlier time than the turn that is being answered.
+/// Finds hits of an earlier time than the turn that is being answered.
 fn hits(context: &Context<'_>, search: &Search<'_>) -> Result<Vec<Hit>, ToolError> {
     let mut found = context.store.find(search)?.hits;
     found.retain(|hit| match (&hit.session, hit.turn) {
@@ -69,13 +70,13 @@ fn hits(context: &Context<'_>, search: &Search<'_>) -> Result<Vec<Hit>, ToolErro
     Ok(found)
 }
 
-/// How many hits are to be asked for: one more than is shown, so that it is known whether there are
-/// more, and the message and reply of the turn that is being answered.
+/// Returns the number of hits to ask for: one more than is shown, so that it is known whether there
+/// are more, and the message and reply of the turn that is being answered.
 fn wanted(page: Page) -> usize {
     page.skip.saturating_add(page.k).saturating_add(3).min(DEEPEST)
 }
 
-/// The page of `entries` that was asked for.
+/// Returns the page of `entries` that was asked for.
 fn listed(call: &Call, page: Page, entries: Vec<Entry>, nothing: &str) -> Answer {
     let total = entries.len();
     let shown = entries.into_iter().enumerate().skip(page.skip).take(page.k);

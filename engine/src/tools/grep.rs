@@ -1,4 +1,4 @@
-//! Where a pattern stands, read turn by turn, the newest first.
+//! The search for a pattern, turn by turn, the newest first.
 
 use garret_core::id::{SessionId, TurnSeq};
 use garret_storage::TurnView;
@@ -8,7 +8,7 @@ use super::answer::{Answer, Entry, date};
 use super::call::{Call, Page, Place};
 use super::context::{Context, ToolError};
 
-/// What is to be read, and how many finds of it.
+/// The turns to read, and the page of finds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Range<'a> {
     pub(super) place: &'a Place,
@@ -19,18 +19,18 @@ pub(super) struct Range<'a> {
 
 /// Finds of one reading.
 #[derive(Debug, Default)]
-pub(super) struct Scanned {
+pub(super) struct PatternFinds {
     pub(super) entries: Vec<Entry>,
     /// Finds that were passed over.
     skipped: usize,
-    /// There is at least one more.
+    /// True when there is at least one more find.
     more: bool,
     /// The turn before which nothing was read any more, because enough was.
     unread: Option<(SessionId, TurnSeq)>,
     bytes: usize,
 }
 
-/// Where `regex` matches.
+/// Finds where `regex` matches.
 pub(super) fn regex(
     context: &Context<'_>,
     call: &Call,
@@ -41,7 +41,7 @@ pub(super) fn regex(
         let found = regex.find(text)?;
         Some((text.get(..found.start())?.chars().count(), found.as_str().chars().count()))
     })?;
-    let Scanned { entries, skipped, more, unread, .. } = found;
+    let PatternFinds { entries, skipped, more, unread, .. } = found;
     let mut answer = Answer { call: call.to_string(), ..Answer::default() };
     if let Some((session, turn)) = unread {
         answer.note = format!("Turns before turn {turn} of {session} were not read yet.");
@@ -71,12 +71,12 @@ pub(super) fn scan(
     context: &Context<'_>,
     range: &Range<'_>,
     mut find: impl FnMut(&str) -> Option<(usize, usize)>,
-) -> Result<Scanned, ToolError> {
+) -> Result<PatternFinds, ToolError> {
     let sessions = match context.place(range.place)? {
         Some(session) => vec![session.clone()],
         None => context.store.sessions()?.into_iter().map(|info| info.id).collect(),
     };
-    let mut scanned = Scanned::default();
+    let mut scanned = PatternFinds::default();
     for session in &sessions {
         context.store.with_turns(session, 1, |views| {
             let earlier = views.iter().rev().filter(|view| {
@@ -97,8 +97,9 @@ pub(super) fn scan(
     Ok(scanned)
 }
 
-impl Scanned {
-    /// Whether nothing more is to be read. With [`READ_BYTES`] read, `view` is where to go on.
+impl PatternFinds {
+    /// Returns true when nothing more is to be read. With [`READ_BYTES`] read, `view` is where to
+    /// go on.
     fn is_enough(&mut self, session: &SessionId, view: &TurnView<'_>, page: Page) -> bool {
         let reply = view.reply.map_or(0, |reply| reply.text.len());
         let bytes = self.bytes.saturating_add(view.user.len()).saturating_add(reply);

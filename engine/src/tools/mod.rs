@@ -1,8 +1,8 @@
 //! Tools with which a model, or its user, looks up what the prompt doesn't show: exact words behind
 //! a summary, what was said when, what is known about somebody.
 //!
-//! A [`Call`] is read from a line, [`run`] answers it from the store, and the [`Answer`] is shown to
-//! a person as it is, or [`fence`]d for a model: as data, within a number of tokens.
+//! A [`Call`] is read from a line, [`run`] answers it from the store, and the [`Answer`] is shown
+//! to a person as it is, or [`fence`]d for a model: as data, within a number of tokens.
 //!
 //! ```
 //! use garret::tools::{self, Call, Context};
@@ -21,13 +21,13 @@
 //! ```
 //!
 //! A call may name another conversation (`in=kitchen`, `in=all`): a namespace is one tenant, and
-//! what is remembered shows words of all its conversations anyway. Nothing leaves the namespace, and
-//! no tool writes.
+//! what is remembered shows words of all its conversations anyway. Nothing leaves the namespace,
+//! and no tool writes.
 //!
 //! Regular expressions are `regex-lite`'s: linear in pattern and text whatever the pattern, without
 //! dependencies, a tenth of the code of `regex`; its classes (`\w`, `(?i)`) know ASCII alone. A
-//! pattern has at most 500 bytes and a small program, and one call reads at most 4 MiB of turns, the
-//! newest first, then says where to go on.
+//! pattern has at most 500 bytes and a small program, and one call reads at most 4 MiB of turns,
+//! the newest first, then says where to go on.
 
 mod answer;
 mod call;
@@ -44,7 +44,7 @@ pub use answer::{Answer, Entry};
 pub use call::{Call, CallError, Page, Pattern, Place, Target};
 pub use context::{Context, ToolError};
 pub(crate) use fence::harmless;
-pub use fence::{Fenced, fence};
+pub use fence::{FencedAnswer, fence};
 pub(crate) use native::{SPECS, read as read_call, usual as usual_call};
 
 /// Answers a call. What isn't there is an answer, too: a sentence that says so.

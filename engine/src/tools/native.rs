@@ -39,8 +39,8 @@ const fn text(name: &'static str) -> ToolParameter<'static> {
     ToolParameter { name, kind: ParameterKind::Text }
 }
 
-/// Reads the JSON of a call. Braces too many or too few at its end are mended, and templates that show
-/// calls in double braces are forgiven.
+/// Reads the JSON of a call. Braces too many or too few at its end are mended, and templates that
+/// show calls in double braces are forgiven.
 ///
 /// # Errors
 /// [`CallError`] says how a call is written.
@@ -65,7 +65,8 @@ fn parse(json: &str) -> Option<Map<String, Value>> {
 /// A call as it is usually written, if it is one: the name first, and nothing too many.
 pub(crate) fn usual(json: &str) -> Option<String> {
     let call = parse(json)?;
-    let (name, arguments) = (call.get("name")?, call.get("arguments")?);
+    let name = call.get("name")?;
+    let arguments = call.get("arguments")?;
     Some(format!("\"name\":{name},\"arguments\":{arguments}"))
 }
 

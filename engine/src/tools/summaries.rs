@@ -8,7 +8,7 @@ use super::call::{Call, Place};
 use super::context::{Context, ToolError};
 use super::turns::exact;
 
-/// What a summary covers, when that was, what it was made from, and what it costs to expand it.
+/// Describes a summary: what it covers, when that was, its sources, and what it costs to expand it.
 pub(super) fn describe(
     context: &Context<'_>,
     call: &Call,
@@ -46,7 +46,8 @@ pub(super) fn expand(
     let covered = summary.from..=summary.to;
     let from = from.unwrap_or(summary.from).max(summary.from);
     if !covered.contains(&from) {
-        let (first, last) = (covered.start(), covered.end());
+        let first = covered.start();
+        let last = covered.end();
         return Ok(Answer::note(call, format!("s{id} covers turns {first} to {last}.")));
     }
     let then = |turn| {

@@ -3,7 +3,7 @@
 use garret_core::id::{SessionId, TurnSeq};
 use garret_storage::{Summary, TurnView};
 
-use super::answer::{Answer, Cut, Entry, date};
+use super::answer::{Answer, Entry, PartialText, date};
 use super::call::{Call, Place};
 use super::context::{Context, ToolError};
 
@@ -18,7 +18,7 @@ pub(super) fn expand_turn(
     let session = context.one(place)?;
     let entries = context.store.with_turns(session, turn.max(1), |views| {
         let view = views.first().filter(|view| view.seq == turn)?;
-        let spoken = Spoken { session, place, view, then: None };
+        let spoken = NamedTurn { session, place, view, then: None };
         Some((spoken.entries(from), spoken.length(), view.reply.is_none()))
     })?;
     let Some((entries, length, open)) = entries else {
@@ -41,12 +41,13 @@ pub(super) fn exact(
     range: std::ops::RangeInclusive<TurnSeq>,
     then: impl Fn(TurnSeq) -> String,
 ) -> Result<Vec<Entry>, ToolError> {
-    let (from, to) = (*range.start(), *range.end());
+    let from = *range.start();
+    let to = *range.end();
     Ok(context.store.with_turns(session, from.max(1), |views| {
         let views = views.iter().take_while(|view| view.seq <= to);
         let entries = views.flat_map(|view| {
             let after = (view.seq < to).then(|| then(view.seq + 1));
-            let mut entries = Spoken { session, place, view, then: after }.entries(0);
+            let mut entries = NamedTurn { session, place, view, then: after }.entries(0);
             if let Some(first) = entries.first_mut() {
                 first.resume = then(view.seq);
             }
@@ -57,7 +58,7 @@ pub(super) fn exact(
 }
 
 /// A turn and how it is named.
-struct Spoken<'a> {
+struct NamedTurn<'a> {
     session: &'a SessionId,
     place: &'a Place,
     view: &'a TurnView<'a>,
@@ -65,7 +66,7 @@ struct Spoken<'a> {
     then: Option<String>,
 }
 
-impl Spoken<'_> {
+impl NamedTurn<'_> {
     /// Characters of message and reply.
     fn length(&self) -> usize {
         let reply = self.view.reply.map_or(0, |reply| reply.text.chars().count());
@@ -96,7 +97,7 @@ impl Spoken<'_> {
 
     fn entry(&self, source: &str, text: &str, skip: usize, base: usize) -> Entry {
         let place = self.place.to_string();
-        let cut = Cut { turn: self.view.seq, place, base, then: self.then.clone() };
+        let cut = PartialText { turn: self.view.seq, place, base, then: self.then.clone() };
         Entry {
             text: text.chars().skip(skip).collect(),
             cut_before: skip > 0,
@@ -158,7 +159,7 @@ fn beginning(text: &str) -> String {
     if cut { short + "..." } else { short }
 }
 
-/// What is known of a turn.
+/// Describes a turn.
 pub(super) fn describe_turn(
     context: &Context<'_>,
     call: &Call,

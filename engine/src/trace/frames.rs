@@ -1,4 +1,5 @@
-//! A prompt without the texts that are stored anyway: what the chat template wrote around them.
+//! Frames: a prompt without the texts that are stored anyway, which is what the template wrote around
+//! them.
 //!
 //! ```
 //! use garret::trace::Frames;
@@ -19,47 +20,47 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// See the module.
+/// The bytes of a prompt around its texts, of which most are stored once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frames {
-    /// All different ones.
+    /// The different pieces.
     pub pieces: Vec<Piece>,
-    /// Which of them stands for each text, in order.
+    /// The places of the pieces that stand for each text, in order.
     pub runs: Vec<Run>,
-    /// What comes after the last text.
+    /// The bytes after the last text.
     pub tail: Vec<u8>,
     /// The first bytes of the SHA-256 of the prompt.
     pub check: [u8; 8],
 }
 
-/// What was written before a text, and how the text follows.
+/// The bytes before a text, and how the text follows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Piece {
-    /// What was written.
+    /// The bytes that the template wrote.
     pub before: Vec<u8>,
-    /// What follows.
+    /// The form in which the text follows.
     pub shows: Shows,
 }
 
-/// How a text stands in a prompt.
+/// The form in which a text stands in a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shows {
-    /// As it is.
+    /// The text as it is.
     Whole,
-    /// Without white space at its ends.
+    /// The text without white space at its ends.
     Trimmed,
-    /// Otherwise or not at all; what there is of it belongs to what is written next.
+    /// The text is changed or missing; the bytes that stand for it belong to the next piece.
     Nothing,
-    /// As the piece of this place in another list has it, which says what was written before, too.
+    /// The piece at this place of another list says both.
     AsIn(u32),
 }
 
 /// Pieces that follow each other again and again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// Their places in [`Frames::pieces`].
+    /// Places in [`Frames::pieces`].
     pub pieces: Vec<u32>,
-    /// How often.
+    /// Number of repetitions.
     pub times: u32,
 }
 
@@ -73,7 +74,7 @@ pub enum Stretch<'a> {
 }
 
 impl Stretch<'_> {
-    /// Its bytes.
+    /// Returns the bytes of the part.
     pub const fn bytes(&self) -> &[u8] {
         match self {
             Self::Template(_, bytes) => bytes,
@@ -89,8 +90,8 @@ impl Frames {
         Self::between(prompt, ends, texts, || None)
     }
 
-    /// The same, told by `gaps` what the template writes before the first text, between two of them
-    /// and after the last one, where that is needed to know which of two places is the text's.
+    /// Takes `texts` out of `prompt` like [`Frames::of`]. Where a text stands at two places, `gaps` tells
+    /// which is the text's: the bytes before the first text, between two of them and after the last.
     pub fn between(
         prompt: &[u8],
         ends: &[usize],
@@ -98,8 +99,10 @@ impl Frames {
         gaps: impl FnOnce() -> Option<Vec<Vec<u8>>>,
     ) -> Self {
         let mut frames = Self { check: check(prompt), ..Self::default() };
-        let (mut order, mut from) = (Vec::with_capacity(texts.len()), 0);
-        let (mut untold, mut told) = (Some(gaps), Vec::new());
+        let mut order = Vec::with_capacity(texts.len());
+        let mut from = 0;
+        let mut untold = Some(gaps);
+        let mut told = Vec::new();
         for (i, text) in texts.iter().enumerate() {
             let text = text.as_ref();
             let rest = message(prompt, from, ends.get(i..).unwrap_or_default(), text);
@@ -117,7 +120,7 @@ impl Frames {
         frames
     }
 
-    /// The place of the piece with which `rest` begins, if that is `gap` and `text` after it, and its
+    /// Returns the place of the piece with which `rest` begins, if that is `gap` and `text` after it, and its
     /// length with `text`.
     fn placed(&mut self, rest: &[u8], text: &str, gap: &[u8]) -> Option<(u32, usize)> {
         let behind = rest.strip_prefix(gap)?;
@@ -130,7 +133,7 @@ impl Frames {
         Some((u32::try_from(at).unwrap_or(u32::MAX), gap.len() + shown))
     }
 
-    /// The place of a piece, which is added if it isn't there.
+    /// Returns the place of a piece, which is added if it isn't there.
     fn place(&mut self, piece: Piece) -> usize {
         let same = self.pieces.iter().position(|other| *other == piece);
         same.unwrap_or_else(|| {
@@ -149,7 +152,7 @@ impl Frames {
         }
     }
 
-    /// Puts them in again.
+    /// Puts in again what [`Frames::relative_to`] left out, from the same `others`.
     pub fn complete(&mut self, others: &[Piece]) {
         for piece in &mut self.pieces {
             let Shows::AsIn(at) = piece.shows else { continue };
@@ -158,7 +161,7 @@ impl Frames {
         }
     }
 
-    /// The place of the piece with which `rest` begins, and its length with `text`.
+    /// Returns the place of the piece with which `rest` begins, and its length with `text`.
     fn piece(&mut self, rest: &[u8], text: &str) -> (u32, usize) {
         let known = self.pieces.iter().enumerate().find_map(|(at, piece)| {
             let shown = piece.shows.of(text)?.as_bytes();
@@ -177,7 +180,7 @@ impl Frames {
         (u32::try_from(at).unwrap_or(u32::MAX), length)
     }
 
-    /// The parts of the prompt of `texts`, in order; `None` when there are more or fewer of them than
+    /// Returns the parts of the prompt of `texts`, in order; `None` when there are more or fewer of them than
     /// there were, or other ones.
     pub fn stretches<'a>(&'a self, texts: &'a [impl AsRef<str>]) -> Option<Vec<Stretch<'a>>> {
         let order = self.runs.iter().flat_map(|run| {
@@ -185,7 +188,8 @@ impl Frames {
             std::iter::repeat_n(&run.pieces, times).flatten()
         });
         let mut order = order.map(|at| self.pieces.get(usize::try_from(*at).ok()?));
-        let (mut parts, mut hash) = (Vec::new(), Sha256::new());
+        let mut parts = Vec::new();
+        let mut hash = Sha256::new();
         for (i, text) in texts.iter().enumerate() {
             let piece = order.next()??;
             parts.push(Stretch::Template(i, &piece.before));
@@ -198,7 +202,7 @@ impl Frames {
         (order.next().is_none() && same).then_some(parts)
     }
 
-    /// The prompt of `texts`, likewise.
+    /// Returns the prompt of `texts`; `None` when they aren't those that the frames were made of.
     pub fn prompt(&self, texts: &[impl AsRef<str>]) -> Option<Vec<u8>> {
         let parts = self.stretches(texts)?;
         Some(parts.iter().flat_map(Stretch::bytes).copied().collect())
@@ -206,7 +210,7 @@ impl Frames {
 }
 
 impl Shows {
-    /// What is shown of a text.
+    /// Returns the part of a text that is shown.
     fn of(self, text: &str) -> Option<&str> {
         match self {
             Self::Whole => Some(text),
@@ -216,7 +220,7 @@ impl Shows {
     }
 }
 
-/// The part of a prompt from byte `from` on in which the message with `text` ends. A message that the
+/// Returns the part of a prompt from byte `from` on in which the message with `text` ends. A message that the
 /// template shows in the next one ends where it begins; one whose end is white space may, by `ends`, end
 /// before it.
 fn message<'p>(prompt: &'p [u8], from: usize, ends: &[usize], text: &str) -> &'p [u8] {
@@ -227,7 +231,7 @@ fn message<'p>(prompt: &'p [u8], from: usize, ends: &[usize], text: &str) -> &'p
     if has(first) { first } else { parts.find(|part| has(part)).unwrap_or(first) }
 }
 
-/// Whether `text` stands in a message at two places.
+/// Returns whether `text` stands in a message at two places.
 fn is_ambiguous(message: &[u8], text: &str) -> bool {
     let places = |shown: &str| {
         let windows = message.len().checked_sub(shown.len()).map_or(0..0, |last| 0..last + 1);
@@ -238,7 +242,7 @@ fn is_ambiguous(message: &[u8], text: &str) -> bool {
     whole > 1 || (whole == 0 && places(text.trim()) > 1)
 }
 
-/// Where `part` begins in `whole`.
+/// Returns where `part` begins in `whole`.
 pub(crate) fn find(whole: &[u8], part: &[u8]) -> Option<usize> {
     let last = whole.len().checked_sub(part.len())?;
     (0..=last).find(|at| whole.get(*at..).is_some_and(|rest| rest.starts_with(part)))
@@ -249,9 +253,10 @@ fn check(prompt: &[u8]) -> [u8; 8] {
     std::array::from_fn(|at| hash.get(at).copied().unwrap_or_default())
 }
 
-/// The same order, shorter: pairs that are repeated, such as a question's and an answer's.
+/// Returns the same order in fewer numbers: pairs that are repeated, such as a question's and an answer's.
 fn runs(order: &[u32]) -> Vec<Run> {
-    let (mut runs, mut rest) = (Vec::new(), order);
+    let mut runs = Vec::new();
+    let mut rest = order;
     while let Some(first) = rest.first() {
         let pair = rest.get(..2).unwrap_or(rest);
         let times = rest.chunks_exact(2).take_while(|next| *next == pair).count();

@@ -8,11 +8,11 @@
 //! | aarch64 without (Pi 4) | our own, SMULL and SADALP | our own, FCVTL | the reference |
 //! | any other | the scalar reference of `garret-core` | the same | the same |
 //!
-//! int8 rows are read with a prefetch 1 KiB ahead (on ARM 4), on x86_64 from four places side by side,
-//! which on the machines measured keeps a scan from memory at the speed of the memory; several rows that
-//! lie together were slower. Our own code rather than simsimd's, because that reads at a third to half of the speed
-//! and falls back to plain C on Linux for ARM. Of simsimd we use the dot product alone: its cosine
-//! takes a vector with NaN for a perfect match.
+//! int8 rows are read with a prefetch 1 KiB ahead (on ARM 4), on x86_64 from four places side by
+//! side, which on the machines measured keeps a scan from memory at the speed of the memory;
+//! several rows that lie together were slower. Our own code rather than simsimd's, because that
+//! reads at a third to half of the speed and falls back to plain C on Linux for ARM. Of simsimd we
+//! use the dot product alone: its cosine takes a vector with NaN for a perfect match.
 //!
 //! ```
 //! use garret_core::vector::Kernels;
@@ -65,8 +65,8 @@ const PARTS: usize = 4;
 #[cfg(target_arch = "aarch64")]
 const PARTS: usize = 1;
 
-/// Calls `dot` with each row that has a place in `out`, [`PARTS`] at a time, and puts 0 where there is
-/// no row.
+/// Calls `dot` with each row that has a place in `out`, [`PARTS`] at a time, and puts 0 where there
+/// is no row.
 ///
 /// `ahead` is given every line of memory that will be wanted [`AHEAD`] bytes later. It may lie
 /// behind the end of `rows`.

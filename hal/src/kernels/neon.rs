@@ -64,7 +64,8 @@ fn row_sdot(query: &[i8], row: &[i8]) -> i32 {
     let (row, row_rest) = row.as_chunks::<16>();
     let mut sums = vdupq_n_s32(0);
     for (query, row) in query.iter().zip(row) {
-        let (query, row) = (load(query), load(row));
+        let query = load(query);
+        let row = load(row);
         // SAFETY: the instruction is there (dotprod), reads and writes only these registers.
         unsafe {
             asm!("sdot {sums:v}.4s, {query:v}.16b, {row:v}.16b",
@@ -75,7 +76,8 @@ fn row_sdot(query: &[i8], row: &[i8]) -> i32 {
     vaddvq_s32(sums).wrapping_add(dot_i8(query_rest, row_rest))
 }
 
-/// The same without SDOT: products of 16 bits (at most 16,384), added in pairs to sums of 32.
+/// Computes the dot product of two rows without SDOT: products of 16 bits (at most 16,384), added
+/// in pairs to sums of 32.
 #[target_feature(enable = "neon")]
 #[inline]
 fn row_smull(query: &[i8], row: &[i8]) -> i32 {
@@ -83,7 +85,8 @@ fn row_smull(query: &[i8], row: &[i8]) -> i32 {
     let (row, row_rest) = row.as_chunks::<16>();
     let mut sums = vdupq_n_s32(0);
     for (query, row) in query.iter().zip(row) {
-        let (query, row) = (load(query), load(row));
+        let query = load(query);
+        let row = load(row);
         sums = vpadalq_s16(sums, vmull_s8(vget_low_s8(query), vget_low_s8(row)));
         sums = vpadalq_s16(sums, vmull_high_s8(query, row));
     }
@@ -103,9 +106,11 @@ fn halves(query: &[u16], row: &[u16]) -> f32 {
     let len = query.len().min(row.len());
     let (query, query_rest) = query[..len].as_chunks::<8>();
     let (row, row_rest) = row[..len].as_chunks::<8>();
-    let (mut low, mut high) = (vdupq_n_f32(0.0), vdupq_n_f32(0.0));
+    let mut low = vdupq_n_f32(0.0);
+    let mut high = vdupq_n_f32(0.0);
     for (query, row) in query.iter().zip(row) {
-        let (query, row) = (widen(query), widen(row));
+        let query = widen(query);
+        let row = widen(row);
         low = vfmaq_f32(low, query.0, row.0);
         high = vfmaq_f32(high, query.1, row.1);
     }

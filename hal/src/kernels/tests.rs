@@ -153,7 +153,8 @@ fn every_half_is_widened_exactly() {
             for bits in 0..=u16::MAX {
                 let mut row = [0_u16; 11];
                 row[lane] = bits;
-                let (found, expected) = (kernels.dot_f16(&query, &row), f16::from_bits(bits));
+                let found = kernels.dot_f16(&query, &row);
+                let expected = f16::from_bits(bits);
                 assert!(found == expected.to_f32() || found.is_nan() && expected.is_nan());
             }
         }
@@ -166,7 +167,8 @@ fn sums_wrap_as_the_reference_does() {
     let long = vec![-127_i8; 140_003];
     let rows = long.repeat(5);
     for kernels in kernels() {
-        let (mut found, mut expected) = ([0; 5], [0; 5]);
+        let mut found = [0; 5];
+        let mut expected = [0; 5];
         Scalar.dot_rows_i8(&long, &rows, &mut expected);
         kernels.dot_rows_i8(&long, &rows, &mut found);
         assert_eq!(found, expected);

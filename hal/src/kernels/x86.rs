@@ -16,7 +16,7 @@ pub(super) struct Avx2 {
     halves: Halves,
 }
 
-/// How int8 are multiplied.
+/// Instruction that multiplies int8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Products {
     /// VPMADDUBSW, and sums of pairs.
@@ -28,7 +28,7 @@ enum Products {
 }
 
 impl Products {
-    /// Whether this processor has the instruction.
+    /// Returns whether this processor has the instruction.
     fn is_there(self) -> bool {
         match self {
             Self::Pairs => is_x86_feature_detected!("avx2"),
@@ -81,7 +81,8 @@ impl Kernels for Avx2 {
 
     fn dot_f16(&self, query: &[u16], row: &[u16]) -> f32 {
         let len = query.len().min(row.len());
-        let (query, row) = (&query[..len], &row[..len]);
+        let query = &query[..len];
+        let row = &row[..len];
         match self.halves {
             Halves::Direct => direct(query, row),
             Halves::Widened => widened(query, row),
@@ -150,8 +151,8 @@ const BESIDE: usize = 4;
 const BESIDE_512: usize = 8;
 
 /// Defines [`Kernels::add_rows_each`] for a multiple of `$beside` lists and sums of a multiple of
-/// [`TOGETHER`] numbers, `len` for each list. Sixteen columns of 384 rows fit the nearest memory and
-/// are used for all lists before the next ones are fetched.
+/// [`TOGETHER`] numbers, `len` for each list. Sixteen columns of 384 rows fit the nearest memory
+/// and are used for all lists before the next ones are fetched.
 ///
 /// `$beside` lists are worked at side by side, in registers of `$lanes` numbers.
 macro_rules! add_rows_beside {
@@ -230,7 +231,8 @@ fn rows_pairs(query: &[i8], rows: &[i8], out: &mut [i32]) {
         let sums = rows.map(|row| {
             let mut sums = _mm256_setzero_si256();
             for (query, row) in wide.iter().zip(row.as_chunks::<32>().0) {
-                let (query, row) = (load(query), load(row));
+                let query = load(query);
+                let row = load(row);
                 let pairs =
                     _mm256_maddubs_epi16(_mm256_abs_epi8(row), _mm256_sign_epi8(query, row));
                 sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
@@ -241,8 +243,8 @@ fn rows_pairs(query: &[i8], rows: &[i8], out: &mut [i32]) {
     });
 }
 
-/// Defines [`Kernels::dot_rows_i8`] with VPDPBUSD, whose first factor is unsigned: row + 128, so that
-/// 128 times the sum of the query is too much. Its sums wrap at 32 bits, as they have to.
+/// Defines [`Kernels::dot_rows_i8`] with VPDPBUSD, whose first factor is unsigned: row + 128, so
+/// that 128 times the sum of the query is too much. Its sums wrap at 32 bits, as they have to.
 macro_rules! rows_with_vpdpbusd {
     ($name:ident, $features:literal, $vpdpbusd:ident) => {
         #[target_feature(enable = $features)]
@@ -293,7 +295,8 @@ fn load(numbers: &[i8; 32]) -> __m256i {
 fn totals([a, b, c, d]: [__m256i; PARTS]) -> [i32; PARTS] {
     let all = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
     let all = _mm_add_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256::<1>(all));
-    let (low, high) = (_mm_cvtsi128_si64(all), _mm_extract_epi64::<1>(all));
+    let low = _mm_cvtsi128_si64(all);
+    let high = _mm_extract_epi64::<1>(all);
     [low as i32, (low >> 32) as i32, high as i32, (high >> 32) as i32]
 }
 
@@ -306,7 +309,7 @@ fn direct(query: &[u16], row: &[u16]) -> f32 {
     simsimd::f16::dot(query, row).map_or(f32::NAN, |dot| dot as f32)
 }
 
-/// The same by way of `f32`.
+/// Computes the dot product of halves by way of `f32`.
 fn widened(query: &[u16], row: &[u16]) -> f32 {
     let wide = |bits: &[u16]| {
         let mut out = [0.0; 256];
@@ -314,7 +317,9 @@ fn widened(query: &[u16], row: &[u16]) -> f32 {
         out
     };
     let dot = |(query, row): (&[u16], &[u16])| {
-        let (a, b, len) = (wide(query), wide(row), query.len());
+        let a = wide(query);
+        let b = wide(row);
+        let len = query.len();
         f32::dot(&a[..len], &b[..len]).unwrap_or(f64::NAN)
     };
     query.chunks(256).zip(row.chunks(256)).map(dot).sum::<f64>() as f32

@@ -16,12 +16,12 @@ use rustix::io::{Errno, ReadWriteFlags, pwritev2};
 pub(super) struct Direct {
     file: File,
     block: usize,
-    /// Whether the file system turned out not to write so.
+    /// True once the file system turned out not to write so.
     refused: AtomicBool,
 }
 
 impl Direct {
-    /// Of `file`, where its device writes less than a page.
+    /// Returns the direct writer of `file`, where its device writes less than a page.
     pub(super) fn of(file: &File) -> Option<Self> {
         let block = device_block(file).filter(|block| (SMALLEST..PAGE).contains(block))?;
         let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
@@ -74,7 +74,7 @@ fn device_block(file: &File) -> Option<usize> {
 
 /// Smallest block that a device has.
 const SMALLEST: usize = 512;
-/// What the page cache writes at least.
+/// Fewest bytes that the page cache writes.
 const PAGE: usize = 4_096;
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Bytes that a device writes whole or not at all.
 pub const SECTOR: usize = 512;
 
-/// When a [`FaultyMedium`] fails. The default is never.
+/// Faults of a [`FaultyMedium`]. The default is none.
 ///
-/// Limits count from the creation of the medium, over all media of its device. Power goes as soon as the first of them is
-/// reached: what reached it took effect, everything later returns [`MediumError::PowerCut`]. So a
-/// limit of 0 is a medium that was never on, and trying every limit up to a workload's total visits
-/// every moment at which the power can go.
+/// Limits count from the creation of the medium, over all media of its device. Power goes as soon
+/// as the first of them is reached: what reached it took effect, everything later returns
+/// [`MediumError::PowerCut`]. So a limit of 0 is a medium that was never on, and trying every limit
+/// up to a workload's total visits every moment at which the power can go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Faults {
     /// Lose power when this many bytes were written. A write that would go beyond is torn: it
@@ -24,20 +24,20 @@ pub struct Faults {
     pub cut_after_ops: Option<u64>,
     /// Lose power after this many syncs.
     pub cut_after_syncs: Option<u64>,
-    /// The most bytes that all media of the device hold together. A write that would grow it further leaves what fits, as a
-    /// file system does, and returns [`MediumError::Full`].
+    /// The most bytes that all media of the device hold together. A write that would grow it
+    /// further leaves what fits, as a file system does, and returns [`MediumError::Full`].
     pub capacity: Option<u64>,
 }
 
-/// One recorded operation, as it took effect.
+/// A recorded operation, as it took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// `bytes` were written at `offset`; only the part that was written, where it was torn or cut
     /// by a full medium.
     Write {
-        /// Where.
+        /// Offset in bytes.
         offset: u64,
-        /// What; at least one byte.
+        /// Bytes that were written, at least one.
         bytes: Vec<u8>,
     },
     /// The length became this many bytes.
@@ -89,7 +89,7 @@ pub enum Op {
 #[derive(Clone, Debug)]
 pub struct FaultyMedium {
     state: Arc<Mutex<State>>,
-    /// Which one of the device.
+    /// Number of the medium on its device.
     index: usize,
 }
 
@@ -126,7 +126,7 @@ impl FaultyMedium {
         self.state().faults = faults;
     }
 
-    /// Whether the power is on.
+    /// Returns whether the power is on.
     pub fn has_power(&self) -> bool {
         self.state().powered().is_ok()
     }
@@ -146,18 +146,20 @@ impl FaultyMedium {
         self.state().bytes_written
     }
 
-    /// What the running program sees, unsynced writes included; readable even without power.
+    /// Returns what the running program sees, unsynced writes included; readable even without
+    /// power.
     pub fn image(&self) -> Vec<u8> {
         self.state().contents(self.index).data.clone()
     }
 
-    /// What the last sync made durable: what a power cut leaves at least of what was acknowledged.
+    /// Returns what the last sync made durable: what a power cut leaves at least of what was
+    /// acknowledged.
     pub fn durable_image(&self) -> Vec<u8> {
         self.state().contents(self.index).durable.clone()
     }
 
-    /// What the device may hold after the power cut, or after one at this moment while the power is
-    /// on. The same seed gives the same image.
+    /// Returns what the device may hold after the power cut, or after one at this moment while the
+    /// power is on. The same seed gives the same image.
     pub fn image_after_cut(&self, seed: u64) -> Vec<u8> {
         let state = self.state();
         let contents = state.contents(self.index);
@@ -208,8 +210,8 @@ impl Medium for FaultyMedium {
     }
 }
 
-/// All that happened to a [`FaultyMedium`] and those beside it: enough to tell what a power cut at any moment leaves,
-/// without running the workload again.
+/// All that happened to a [`FaultyMedium`] and those beside it: enough to tell what a power cut at
+/// any moment leaves, without running the workload again.
 ///
 /// ```
 /// use garret_core::medium::Medium;
@@ -229,10 +231,10 @@ impl Medium for FaultyMedium {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recording {
-    /// What each medium held at first.
+    /// Bytes that each medium held at first.
     bases: Vec<Vec<u8>>,
     ops: Vec<Op>,
-    /// Which medium each operation is of.
+    /// Number of the medium of each operation.
     owners: Vec<usize>,
 }
 
@@ -251,7 +253,8 @@ impl Recording {
         &self.ops
     }
 
-    /// Which medium an operation is of: 0 for the first of the device, 1 for the one made next.
+    /// Returns the number of the medium that an operation is of: 0 for the first of the device, 1
+    /// for the one made next.
     pub fn owner(&self, op: usize) -> Option<usize> {
         self.owners.get(op).copied()
     }
@@ -267,13 +270,14 @@ impl Recording {
         self.ops.iter().enumerate().flat_map(within).chain([last])
     }
 
-    /// What the first medium may hold after a power cut at `cut`, as [`FaultyMedium`] describes. A
-    /// moment past the end of the recording or of a write is that end.
+    /// Returns what the first medium may hold after a power cut at `cut`, as [`FaultyMedium`]
+    /// describes. A moment past the end of the recording or of a write is that end.
     pub fn image_after_cut(&self, cut: Cut, seed: u64) -> Vec<u8> {
         self.image_of(0, cut, seed)
     }
 
-    /// What each medium may hold after a power cut at `cut`, in the order in which they were made.
+    /// Returns what each medium may hold after a power cut at `cut`, in the order in which they
+    /// were made.
     pub fn images_after_cut(&self, cut: Cut, seed: u64) -> Vec<Vec<u8>> {
         (0..self.bases.len()).map(|index| self.image_of(index, cut, seed)).collect()
     }
@@ -312,7 +316,7 @@ impl Recording {
         ops.iter().zip(owners).filter(move |(_, owner)| **owner == index).map(|(op, _)| op)
     }
 
-    /// How many of the first operations the last sync of one medium among them covers.
+    /// Returns how many of the first operations the last sync of one medium among them covers.
     fn synced(&self, index: usize, ops: usize) -> usize {
         let is_sync = |at: &usize| self.ops[*at] == Op::Sync && self.owners[*at] == index;
         (0..ops).rev().find(is_sync).map_or(0, |last| last + 1)
@@ -330,7 +334,7 @@ struct State {
 
 #[derive(Debug)]
 struct Contents {
-    /// What the program sees.
+    /// Bytes that the program sees.
     data: Vec<u8>,
     /// `data` at the last sync.
     durable: Vec<u8>,
@@ -378,7 +382,7 @@ impl State {
         self.powered().and(Err(MediumError::Full))
     }
 
-    /// How long a medium can become before the device is full.
+    /// Returns how long a medium can become before the device is full.
     fn longest(&self, index: usize) -> u64 {
         let used: u64 = self.media.iter().map(|contents| count(contents.data.len())).sum();
         let own = count(self.contents(index).data.len());
@@ -409,7 +413,7 @@ impl State {
     }
 }
 
-/// Which parts of what was never synced survive.
+/// Lot that decides which parts of what was never synced survive.
 enum Fate {
     None,
     All,
@@ -433,7 +437,8 @@ impl Fate {
         }
     }
 
-    /// That of a medium of its device: of the first the seed's own, of others drawn from it.
+    /// Returns the lot of a medium of the device: the first has the seed's own, the others have
+    /// lots drawn from it.
     fn of(index: usize, seed: u64) -> Self {
         match (index, seed) {
             (0, _) | (_, 0 | 1) => Self::new(seed),

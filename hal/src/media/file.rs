@@ -45,8 +45,8 @@ pub struct FileMedium {
     file: File,
     read_only: bool,
     sync_failure: OnceLock<MediumError>,
-    /// What [`Medium::with_bytes`] shows. Locked for reading while it does, and while bytes behind
-    /// its end are written; for writing while it or what it shows changes.
+    /// Mapping that [`Medium::with_bytes`] shows. Locked for reading while it does, and while bytes
+    /// behind its end are written; for writing while it or what it shows changes.
     map: RwLock<Option<Mmap>>,
     /// The way past the page cache; opened when it is first asked for.
     direct: OnceLock<Option<Direct>>,
@@ -84,7 +84,7 @@ impl FileMedium {
         Ok(file.into())
     }
 
-    /// Whether it may be changed.
+    /// Returns an error once the file may not be changed any more.
     fn healthy(&self) -> Result<(), MediumError> {
         if self.read_only {
             return Err(MediumError::Denied);
@@ -134,7 +134,7 @@ impl FileMedium {
 
 /// A file is mapped again when it has grown by one part in so many.
 const REMAP_SHARE: usize = 32;
-/// What the page cache takes to a device at least.
+/// Fewest bytes that the page cache takes to a device.
 const PAGE: usize = 4_096;
 
 /// A file that the caller opened for reading and writing, and perhaps locked.
@@ -227,7 +227,7 @@ impl Medium for FileMedium {
     }
 }
 
-/// Whether a change at `offset` and behind it changes what `map` shows.
+/// Returns whether a change at `offset` and behind it changes what `map` shows.
 fn shows(map: Option<&Mmap>, offset: u64) -> bool {
     map.is_some_and(|map| usize::try_from(offset).is_ok_and(|offset| offset < map.len()))
 }
@@ -243,7 +243,7 @@ fn sync_directory_of(path: &Path) -> io::Result<()> {
     }
 }
 
-/// What an operating system's refusal means for a medium.
+/// Returns what an operating system's refusal means for a medium.
 fn refused(error: &io::Error) -> MediumError {
     match Errno::from_io_error(error) {
         Some(Errno::NOSPC | Errno::DQUOT | Errno::FBIG) => MediumError::Full,

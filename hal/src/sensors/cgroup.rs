@@ -7,8 +7,8 @@ use crate::tree::Tree;
 pub(super) struct Limit {
     /// The most it may use.
     pub(super) max: u64,
-    /// What it uses now, without what the kernel would drop before it ran out: file cache and its
-    /// own caches, such as that of directory entries.
+    /// Bytes that the group uses now, without what the kernel would drop before it ran out: file
+    /// cache and its own caches, such as that of directory entries.
     pub(super) in_use: u64,
 }
 
@@ -34,7 +34,7 @@ fn memory_groups(text: &str) -> impl Iterator<Item = (&'static Version, &str)> {
     })
 }
 
-/// Where a version of control groups keeps what we need.
+/// Files in which a version of control groups keeps what we need.
 #[derive(Debug, PartialEq, Eq)]
 struct Version {
     mount: &'static str,

@@ -13,7 +13,7 @@ pub struct Cpu {
     pub physical: Option<u32>,
 }
 
-/// One processor, nothing known about its core.
+/// Describes one processor, nothing known about its core.
 impl Default for Cpu {
     fn default() -> Self {
         Self { logical: 1, physical: None }

@@ -10,7 +10,7 @@ use std::path::Path;
 pub struct Disk {
     /// All of it.
     pub total: u64,
-    /// What a user without privileges may still write.
+    /// Bytes that a user without privileges may still write.
     pub available: u64,
 }
 

@@ -5,11 +5,11 @@ use super::{Machine, cgroup};
 /// Memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// What this process could use at most: the machine's, or its control group's limit where that
-    /// is lower.
+    /// Bytes that this process could use at most: the machine's, or its control group's limit where
+    /// that is lower.
     pub total: u64,
-    /// What can be had now without swapping; file cache that can be dropped counts. Never above
-    /// `total`.
+    /// Bytes that can be had now without swapping; file cache that can be dropped counts. Never
+    /// above `total`.
     pub available: u64,
 }
 

@@ -6,7 +6,7 @@
 //! fails.
 //!
 //! ```
-//! use garret_hal::sensors::{Machine, Memory, MemorySensor, Scripted};
+//! use garret_hal::sensors::{Machine, Memory, MemorySensor, ScriptedSensor};
 //!
 //! let machine = Machine::new();
 //! if let Some(memory) = machine.memory() {
@@ -14,7 +14,7 @@
 //! }
 //!
 //! let low = Memory { total: 1 << 30, available: 50 << 20 };
-//! let script = Scripted::new([Some(low), None]);
+//! let script = ScriptedSensor::new([Some(low), None]);
 //! assert_eq!(script.memory(), Some(low));
 //! assert_eq!(script.memory(), None);
 //! assert_eq!(script.memory(), None, "the last reading stays");
@@ -39,7 +39,7 @@ pub use cpu::{Cpu, CpuSensor};
 pub use disk::{Disk, DiskSensor};
 pub use memory::{Memory, MemorySensor};
 pub use pressure::{Pressure, PressureSensor, Resource};
-pub use scripted::Scripted;
+pub use scripted::ScriptedSensor;
 pub use thermal::{ThermalSensor, ThermalZone};
 
 /// The real sensors of this machine.

@@ -2,7 +2,7 @@
 
 use super::Machine;
 
-/// What work can wait for.
+/// Resource that work can wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// A processor.
@@ -97,7 +97,8 @@ mod tests {
             total: u64,
         ) {
             let print = |n: u16| format!("{}.{:02}", n / 100, n % 100);
-            let (first, second) = (print(avg10), print(avg60));
+            let first = print(avg10);
+            let second = print(avg60);
             let text = format!("some avg10={first} avg60={second} avg300=0.00 total={total}\n");
             let read = parse_pressure(&text).unwrap();
             prop_assert!((read.avg10 - f32::from(avg10) / 100.0).abs() < 0.001);

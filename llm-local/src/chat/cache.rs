@@ -1,4 +1,4 @@
-//! What the KV cache holds, sequence by sequence.
+//! Record of the KV cache, sequence by sequence.
 //!
 //! [`Cache`] pairs a llama.cpp context with a record of the tokens whose keys and values it really
 //! holds. All sequences share one pool of cells: a companion that starts as a copy of the main
@@ -20,7 +20,7 @@ use crate::model::Model;
 /// two companions.
 pub(crate) const SEQUENCES: usize = 4;
 
-/// One sequence of the cache.
+/// A sequence of the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seq(usize);
 
@@ -30,7 +30,8 @@ impl Seq {
     const COMPACTOR: Self = Self(2);
     const INFERRER: Self = Self(3);
 
-    /// Where `role` decodes. A role this version doesn't know shares the inferrer's sequence.
+    /// Returns the sequence on which `role` decodes. A role this version doesn't know shares the
+    /// inferrer's.
     pub(super) fn of(role: ModelRole) -> Self {
         match role {
             ModelRole::Main => Self::MAIN,
@@ -44,7 +45,7 @@ impl Seq {
         self == Self::MAIN
     }
 
-    /// Whether what it holds is given up with the request that made it.
+    /// Returns whether what the sequence holds is given up with the request that made it.
     pub(super) fn is_companion(self) -> bool {
         self == Self::COMPACTOR || self == Self::INFERRER
     }
@@ -63,14 +64,14 @@ impl Seq {
     }
 }
 
-/// How a decode ended.
+/// End of a decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     /// All tokens are in the cache.
     Whole,
     /// The interrupt flag was raised; only these many tokens are in the cache.
     Interrupted(usize),
-    /// There are too few free cells; nothing changed.
+    /// Refused for want of free cells; nothing changed.
     NoRoom,
 }
 
@@ -99,7 +100,7 @@ impl<'m> Cache<'m> {
         }
     }
 
-    /// Most tokens of one [`Cache::decode`].
+    /// Returns the most tokens of one [`Cache::decode`].
     pub(super) fn n_batch(&self) -> usize {
         self.n_batch
     }
@@ -168,7 +169,8 @@ impl<'m> Cache<'m> {
         }
     }
 
-    /// The logits after the last token of the last decode that asked for them: one per id.
+    /// Returns the logits, one for each id, after the last token of the last decode that asked for
+    /// them.
     ///
     /// # Errors
     /// [`ChatError::NotFinite`] when there is a NaN or a positive infinity among them, or nothing
@@ -184,8 +186,8 @@ impl<'m> Cache<'m> {
         }
     }
 
-    /// The state of what the main sequence holds of `tokens`, which is all it holds afterwards; `None`
-    /// for nothing, and for more than `most` bytes.
+    /// Returns the state of what the main sequence holds of `tokens`, which is all it holds
+    /// afterwards; `None` for nothing, and for more than `most` bytes.
     ///
     /// # Errors
     /// [`ChatError::State`], when llama.cpp doesn't give it.
@@ -229,7 +231,7 @@ impl<'m> Cache<'m> {
         }
     }
 
-    /// Drops every sequence but the main one and `seq`; whether that freed anything.
+    /// Drops every sequence but the main one and `seq`, and returns whether that freed anything.
     pub(super) fn evict_others(&mut self, seq: Seq) -> bool {
         let mut freed = false;
         for other in Seq::all().filter(|other| !other.is_main() && *other != seq) {
@@ -245,7 +247,8 @@ impl<'m> Cache<'m> {
         self.context.clear_kv_cache();
     }
 
-    /// Length of the longest common prefix of `tokens`, less its last one, and what `seq` holds.
+    /// Returns the length of the longest common prefix of what `seq` holds and of `tokens` less its
+    /// last one.
     fn common(&self, seq: Seq, tokens: &[LlamaToken]) -> usize {
         let usable = tokens.len().saturating_sub(1);
         let pairs = self.held[seq.0].iter().zip(&tokens[..usable]);
@@ -267,8 +270,8 @@ impl<'m> Cache<'m> {
         true
     }
 
-    /// Cuts `seq` down to its first `length` tokens; if that can't be done it is emptied, and the
-    /// answer is false (unless nothing was to be kept).
+    /// Cuts `seq` down to its first `length` tokens. Where that can't be done, empties it and
+    /// returns false (unless nothing was to be kept).
     fn trim(&mut self, seq: Seq, length: usize) -> bool {
         if length > 0 && self.can_keep(seq, length) && self.remove(seq, length) {
             self.held[seq.0].truncate(length);
@@ -278,7 +281,8 @@ impl<'m> Cache<'m> {
         length == 0
     }
 
-    /// Whether the state after the first `length` tokens of `seq` can be had from its cells.
+    /// Returns whether the state after the first `length` tokens of `seq` can be had from its
+    /// cells.
     fn can_keep(&self, seq: Seq, length: usize) -> bool {
         if self.recurrent {
             return length == self.held[seq.0].len();
@@ -311,5 +315,5 @@ impl<'m> Cache<'m> {
 const INTERRUPTED: i32 = 2;
 /// llama.cpp's code for a batch it refuses.
 const INVALID: i32 = -1;
-/// Not llama.cpp's: the batch was longer than its buffer.
+/// Code of our own for a batch that is longer than its buffer.
 const TOO_LONG: i32 = -100;

@@ -1,4 +1,4 @@
-//! One request between the handles and the owner thread, and the flags that both see.
+//! Requests between the handles and the owner thread, and the flags that both see.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -24,7 +24,7 @@ pub(super) struct Job {
     pub(super) control: Arc<Control>,
     /// Tokens found in the cache and not decoded for this request; `None` before the first step.
     pub(super) reused: Option<usize>,
-    /// How many of `tokens` were in the cache after the latest step.
+    /// Number of `tokens` that were in the cache after the latest step.
     pub(super) held: usize,
     /// True once `Prefilled` was sent.
     pub(super) announced: bool,
@@ -54,8 +54,8 @@ impl Job {
             return;
         }
         let reused = self.reused.unwrap_or(0);
-        let (reused, prefilled) = (count(reused), count(self.held.saturating_sub(reused)));
-        self.send(Ok(Event::Prefilled { reused, prefilled }));
+        let prefilled = self.held.saturating_sub(reused);
+        self.send(Ok(Event::Prefilled { reused: count(reused), prefilled: count(prefilled) }));
     }
 
     /// Hands an event to the reader. There is room: a job takes no step while it waits for its
@@ -105,7 +105,7 @@ pub(super) enum Output {
     Logits(Sender<Result<Vec<f32>, ChatError>>),
     /// Asks for the state of what the cache holds of the job's tokens.
     Save { most: u64, sender: Sender<Result<Option<Vec<u8>>, ChatError>> },
-    /// Has the cache hold the job's tokens, by a state that was saved of them.
+    /// Makes the cache hold the job's tokens, by a state that was saved of them.
     Restore { state: Vec<u8>, sender: Sender<Result<u32, ChatError>> },
 }
 
@@ -199,7 +199,7 @@ impl Signals {
     }
 }
 
-/// One of [`MAX_REQUESTS`] places, given back when dropped.
+/// A place among [`MAX_REQUESTS`], given back when dropped.
 #[derive(Debug)]
 pub(super) struct Permit(Arc<AtomicUsize>);
 

@@ -2,9 +2,9 @@
 //!
 //! [`LlamaChat`] is a handle. The context lives on a thread of its own ([`worker`]), which takes
 //! requests ([`job`]) from all handles, keeps a record of what its KV cache holds ([`cache`]), and
-//! hands out events through a bounded channel a reply. A reader that is slow makes the model wait; one
-//! that stalls or goes away holds up nobody else. [`state`] has a sequence as bytes, to be kept while
-//! the model isn't loaded.
+//! hands out events through a bounded channel a reply. A reader that is slow makes the model wait;
+//! one that stalls or goes away holds up nobody else. [`state`] has a sequence as bytes, to be kept
+//! while the model isn't loaded.
 //!
 //! The room knows tokens and roles, and neither texts nor templates: prompts come encoded.
 //!
@@ -38,7 +38,7 @@ use self::sampler::Sampler;
 use crate::error::{ChatError, LoadError};
 use crate::model::Model;
 
-/// How a chat model's context is made.
+/// Options of a chat model's context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChatOptions {
     /// Tokens the window holds: prompt and reply together.
@@ -109,13 +109,13 @@ impl LlamaChat {
         Ok(Self { inner: Arc::new(Inner { model, facts, state, commands, wake, signals, thread }) })
     }
 
-    /// The model behind it.
+    /// Returns the model behind the chat.
     pub fn model(&self) -> &Arc<Model> {
         &self.inner.model
     }
 
-    /// The logits (one per id) of the token after `prompt`, by the same rules of reuse as a reply.
-    /// Blocks until they are there, after requests that go before.
+    /// Returns the logits, one for each id, of the token after `prompt`, by the same rules of reuse
+    /// as a reply. Blocks until they are there, after requests that go before.
     ///
     /// # Errors
     /// As [`ChatModel::start`], and when decoding fails.
@@ -243,7 +243,8 @@ impl Inner {
             return Err(ChatError::PromptTooLong { tokens: prompt.len(), limit });
         }
         if let Some(index) = prompt.iter().position(|token| !self.model.has_token(*token)) {
-            let (id, last) = (prompt[index].0, self.model.n_vocab() - 1);
+            let id = prompt[index].0;
+            let last = self.model.n_vocab() - 1;
             return Err(ChatError::UnknownToken { index, id, last });
         }
         Ok(prompt.iter().map(|token| LlamaToken(token.0)).collect())
@@ -326,12 +327,14 @@ fn check(model: &Model, options: &ChatOptions) -> Result<(), LoadError> {
     }
     if options.n_ubatch > options.n_batch {
         let expected = format!("at most n_batch, {}", options.n_batch);
-        let (option, value) = ("n_ubatch", options.n_ubatch.to_string());
+        let option = "n_ubatch";
+        let value = options.n_ubatch.to_string();
         return Err(LoadError::BadOption { option, value, expected });
     }
     if options.kv == KvType::Q8_0 && options.flash_attention == Some(false) {
         let expected = "on or automatic for a quantised cache".to_owned();
-        let (option, value) = ("flash_attention", "off".to_owned());
+        let option = "flash_attention";
+        let value = "off".to_owned();
         return Err(LoadError::BadOption { option, value, expected });
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Choosing the next token.
+//! Choice of the next token.
 //!
 //! With a grammar the choice is made without it first and only the chosen token is checked; the
 //! whole vocabulary is masked only when that token is refused. Masking costs about 10 ms at 49,000
@@ -26,7 +26,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler for a reply to a prompt that ends with `tail`.
+    /// Creates a sampler for a reply to a prompt that ends with `tail`.
     ///
     /// # Errors
     /// When a parameter is out of range or the grammar can't be used.
@@ -46,7 +46,8 @@ impl Sampler {
         Ok(Self { chain, grammar, candidates: Vec::new() })
     }
 
-    /// The next token by `logits` (one per id, none of them NaN), which counts as said.
+    /// Chooses the next token by `logits` (one for each id, none of them NaN), which counts as
+    /// said.
     pub(super) fn next(&mut self, model: &Model, logits: &[f32]) -> Result<LlamaToken, ChatError> {
         let token = match self.choose(logits, None, model) {
             Some(token) if self.allows(model, token) => token,
@@ -95,7 +96,7 @@ impl Sampler {
         chosen
     }
 
-    /// Whether the grammar, if there is one, takes `token` now.
+    /// Returns whether the grammar, if there is one, takes `token` now.
     fn allows(&mut self, model: &Model, token: LlamaToken) -> bool {
         let Some(grammar) = &mut self.grammar else { return true };
         let mut one = LlamaTokenDataArray::new(vec![LlamaTokenData::new(token, 1.0, 0.0)], false);
@@ -104,8 +105,8 @@ impl Sampler {
     }
 }
 
-/// Whether a grammar may see `token`: the end, or text. The text of a control token would satisfy
-/// the grammar, but isn't part of the reply.
+/// Returns whether a grammar may see `token`: the end, or text. The text of a control token would
+/// satisfy the grammar, but isn't part of the reply.
 fn speaks(model: &Model, token: LlamaToken) -> bool {
     !model.is_control(token) || model.is_end(Token(token.0))
 }
@@ -114,8 +115,8 @@ fn accept(sampler: &mut LlamaSampler, token: LlamaToken) -> Result<(), ChatError
     sampler.try_accept(token).map_err(|_| ChatError::GrammarDeadEnd)
 }
 
-/// Below this the likeliest token is picked: there is next to no chance of another, and logits
-/// divided by much less overflow.
+/// Temperature under which the likeliest token is picked: there is next to no chance of another,
+/// and logits divided by much less overflow.
 const COLDEST: f32 = 1e-3;
 
 fn chain(model: &Model, sampling: &Sampling) -> LlamaSampler {
@@ -181,6 +182,6 @@ fn compile(model: &Model, text: &str) -> Result<LlamaSampler, ChatError> {
         .map_err(|_| ChatError::Grammar("it doesn't parse, or has no rule `root`".into()))
 }
 
-/// Bytes. Left recursion is looked for by recursion, nested at most once per rule: fewer than
-/// 50,000 rules pass the bounds, and a frame takes a few hundred bytes.
+/// Stack of the parser in bytes. Left recursion is looked for by recursion, nested at most once per
+/// rule: fewer than 50,000 rules pass the bounds, and a frame takes a few hundred bytes.
 const PARSER_STACK: usize = 32 << 20;

@@ -1,8 +1,8 @@
 //! A sequence's state as bytes: its token ids, and llama.cpp's own record of keys and values.
 //!
-//! Layout, little-endian: u32 number of ids, the ids as i32, llama.cpp's state. llama.cpp checks the
-//! shape of a state, not its values, and not what model it is of: bytes that changed, or another
-//! model of the same shape, would pass. So states are kept with a checksum and under
+//! Layout, little-endian: u32 number of ids, the ids as i32, llama.cpp's state. llama.cpp checks
+//! the shape of a state, not its values, and not what model it is of: bytes that changed, or
+//! another model of the same shape, would pass. So states are kept with a checksum and under
 //! [`fingerprint`].
 //!
 //! Limits: a state is one allocation, of about 23 MB per 1,000 tokens for the starter model.
@@ -17,8 +17,8 @@ use super::ChatOptions;
 use super::cache::SEQUENCES;
 use crate::error::ChatError;
 
-/// Of all that a state depends on: the model file, the context's parameters, the version of
-/// llama.cpp, the machine's byte order and kind.
+/// Returns the fingerprint of all that a state depends on: the model file, the context's
+/// parameters, the version of llama.cpp, the machine's byte order and kind.
 pub(super) fn fingerprint(options: &ChatOptions) -> [u8; 32] {
     let flash = match options.flash_attention {
         None => "auto",
@@ -37,7 +37,7 @@ pub(super) fn fingerprint(options: &ChatOptions) -> [u8; 32] {
 /// Version of the bindings, which pin llama.cpp.
 const LLAMA_CPP_2: &str = "0.1.160";
 
-/// The state of a sequence that holds `tokens`, unless it has more than `most` bytes.
+/// Returns the state of a sequence that holds `tokens`, unless it has more than `most` bytes.
 ///
 /// # Errors
 /// [`ChatError::State`], when llama.cpp doesn't give it.
@@ -63,14 +63,14 @@ pub(super) fn save(
     if written == size && size > 0 { Ok(Some(bytes)) } else { Err(ChatError::State) }
 }
 
-/// Gives an empty sequence the state of another one; whether llama.cpp took it.
+/// Gives an empty sequence the state of another one, and returns whether llama.cpp took it.
 pub(super) fn restore(context: &mut LlamaContext<'_>, seq: i32, state: &[u8]) -> bool {
     // SAFETY: llama.cpp reads no further than the length of the slice it is given, and refuses what
     // isn't a state of this shape.
     unsafe { context.state_seq_set_data_ext(state, seq, LlamaStateSeqFlags::empty()) }
 }
 
-/// The ids and llama.cpp's state of what [`save`] gave.
+/// Splits what [`save`] gave into the ids and llama.cpp's state.
 pub(super) fn parse(bytes: &[u8]) -> Option<(Vec<Token>, &[u8])> {
     let (count, rest) = bytes.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*count)).ok()?.checked_mul(4)?;

@@ -2,8 +2,8 @@
 //!
 //! Work advances in steps: one chunk of a prompt, or one token. Before each step the queue is
 //! looked at: a request for the main role goes first, then the oldest companion; a request whose
-//! reader is behind waits. Of several main requests, which share one sequence, the oldest begins and
-//! stays until it ends or its reader is behind: two slow readers cost a prefill per fill of a
+//! reader is behind waits. Of several main requests, which share one sequence, the oldest begins
+//! and stays until it ends or its reader is behind: two slow readers cost a prefill per fill of a
 //! channel, not one per few tokens. A step takes nothing for granted: it asks the cache how much of
 //! the job's tokens it holds and decodes from there. So a companion that was preempted goes on with
 //! the cells it has, or with fewer if they were needed meanwhile; an interrupted prompt goes on
@@ -11,8 +11,8 @@
 //!
 //! A decode is interrupted (between two operations of its graph, on a CPU) when the request is
 //! cancelled, when a main request comes (or goes on, its reader having caught up) while a companion
-//! runs, and at the end. Only a model with a running state finishes its decode: a half updated state
-//! is worth nothing, and all that led to it would be lost.
+//! runs, and at the end. Only a model with a running state finishes its decode: a half updated
+//! state is worth nothing, and all that led to it would be lost.
 
 use std::ffi::c_void;
 use std::num::NonZeroU32;
@@ -88,21 +88,22 @@ pub(super) fn spawn(
 /// event interrupts the decode at its first operation.
 const DECODE: &str = "garret_llm::decode";
 
-/// Bytes; building a graph of a deep model takes more than a thread gets by default elsewhere.
+/// Stack of the thread in bytes; building a graph of a deep model takes more than a thread gets by
+/// default elsewhere.
 const STACK: usize = 8 << 20;
 
 struct Worker<'m> {
     model: &'m Model,
     cache: Cache<'m>,
     ports: Ports,
-    /// By arrival.
+    /// Jobs that wait or run, by arrival.
     queue: Vec<Job>,
     /// The main request that decoded last.
     main: Option<Arc<Control>>,
 }
 
 impl Drop for Worker<'_> {
-    /// However the thread ends: whoever waits for an answer learns that none will come.
+    /// Tells whoever waits for an answer that none will come, however the thread ends.
     fn drop(&mut self) {
         // Handles keep the channel alive; what they sent would stay in it for ever.
         self.ports.jobs.close();
@@ -111,7 +112,7 @@ impl Drop for Worker<'_> {
     }
 }
 
-/// What a step left to do.
+/// Work that a step left to do.
 enum Step {
     More,
     Done,
@@ -144,7 +145,7 @@ impl Worker<'_> {
         }
     }
 
-    /// The job whose turn it is.
+    /// Returns the job whose turn it is.
     fn choose(&self) -> Option<usize> {
         let last = |job: &Job| self.main.as_ref().is_some_and(|main| job.is(main));
         let first = |which: &dyn Fn(&Job) -> bool| {
@@ -165,7 +166,9 @@ impl Worker<'_> {
         if self.queue[index].seq.is_main() {
             self.main = Some(id);
         }
-        let (model, cache, job) = (self.model, &mut self.cache, &mut self.queue[index]);
+        let model = self.model;
+        let cache = &mut self.cache;
+        let job = &mut self.queue[index];
         let step = catch_unwind(AssertUnwindSafe(|| step(model, cache, job)));
         self.ports.signals.end();
         match step.unwrap_or(Err(ChatError::Panicked)) {
@@ -181,8 +184,8 @@ impl Worker<'_> {
         }
     }
 
-    /// The main sequence stays for the next turn and the spare one for what is to replace it; a
-    /// companion's is given up.
+    /// Gives up a companion's sequence. The main one stays for the next turn, the spare one for
+    /// what is to replace it.
     fn put_away(&mut self, job: &Job) {
         if job.seq.is_companion() && job.reused.is_some() {
             self.cache.drop_sequence(job.seq);
@@ -306,7 +309,7 @@ fn context<'m>(
     model.new_context(options.n_ctx, params)
 }
 
-/// The C struct inside `params`, which has no setter for every field.
+/// Returns the C struct inside `params`, which has no setter for every field.
 fn raw_params(params: &mut LlamaContextParams) -> &mut sys::llama_context_params {
     // SAFETY: in the pinned version the struct's only field is a `llama_context_params`; being of
     // the same size and alignment (checked below) it has that field at offset 0 and nothing else.

@@ -2,8 +2,8 @@
 
 use crate::gguf::{Gguf, Value};
 
-/// What `gguf` says that llama.cpp would end the process for, if anything. Figures that are
-/// missing or of another type are its to refuse; it does so with an error.
+/// Returns what `gguf` says that llama.cpp would end the process for, if anything. Figures that are
+/// missing or of another type are llama.cpp's to refuse; it does so with an error.
 pub(super) fn unsupported(gguf: &Gguf) -> Option<String> {
     layers(gguf).or_else(|| experts(gguf)).or_else(|| rope(gguf))
 }
@@ -22,8 +22,10 @@ fn experts(gguf: &Gguf) -> Option<String> {
     let figure = |key| gguf.arch_u32(key).unwrap_or(0);
     let layers = gguf.block_count().unwrap_or(0).min(MAX_LAYERS);
     let used = (0..layers).filter_map(|layer| gguf.per_layer("expert_used_count", layer)).max();
-    let (mut experts, mut used) = (figure("expert_count"), used.unwrap_or(0));
-    let (groups, groups_used) = (figure("expert_group_count"), figure("expert_group_used_count"));
+    let mut experts = figure("expert_count");
+    let mut used = used.unwrap_or(0);
+    let groups = figure("expert_group_count");
+    let groups_used = figure("expert_group_used_count");
     if experts <= 1 && gguf.architecture().is_some_and(|name| ONE_IS_NONE.contains(&name)) {
         (experts, used) = (0, 0);
     }

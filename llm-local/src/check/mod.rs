@@ -1,7 +1,8 @@
 //! Checks of a model file before it is loaded, so that a wrong one gets a sentence, not a crash.
 //!
-//! llama.cpp loads an embedding model as a chat model and answers with zeros, ranks with a model that
-//! has no head for it, and says little about a file that isn't a model. These checks read the header only, which takes milliseconds.
+//! llama.cpp loads an embedding model as a chat model and answers with zeros, ranks with a model
+//! that has no head for it, and says little about a file that isn't a model. These checks read the
+//! header only, which takes milliseconds.
 //!
 //! ```no_run
 //! let info = garret_llm::check::check_chat("model.gguf".as_ref())?;
@@ -23,41 +24,41 @@ use crate::gguf::{Gguf, GgufError};
 
 mod figures;
 
-/// What a usable chat model says about itself.
+/// Facts about a usable chat model, as its file says.
 #[derive(Clone, Debug)]
 pub struct ChatModelInfo {
-    /// Its whole header, for [`MemoryEstimate`](crate::estimate::MemoryEstimate).
+    /// Header of the file, for [`MemoryEstimate`](crate::estimate::MemoryEstimate).
     pub gguf: Gguf,
-    /// For example `llama`.
+    /// Architecture, for example `llama`.
     pub architecture: String,
-    /// Its name, or the file's.
+    /// Name of the model, or else of the file.
     pub name: String,
     /// Tokens it was trained for.
     pub context_length: u32,
     /// Entries of its vocabulary.
     pub vocabulary_size: u64,
-    /// Its own chat template, in Jinja.
+    /// Chat template of the model, in Jinja.
     pub chat_template: String,
 }
 
-/// What a usable embedding model says about itself.
+/// Facts about a usable embedding model, as its file says.
 #[derive(Clone, Debug)]
 pub struct EmbedderInfo {
-    /// Its whole header.
+    /// Header of the file.
     pub gguf: Gguf,
-    /// For example `bert`.
+    /// Architecture, for example `bert`.
     pub architecture: String,
-    /// Its name, or the file's.
+    /// Name of the model, or else of the file.
     pub name: String,
     /// Tokens of the longest text it reads at once.
     pub context_length: u32,
     /// Numbers in one vector.
     pub dimensions: u32,
-    /// How it pools, if it says so.
+    /// Pooling of the model, if it names one.
     pub pooling: Option<Pooling>,
 }
 
-/// How the vectors of tokens become the vector of a text.
+/// Pooling: how the vectors of tokens become the vector of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pooling {
     /// Their average.
@@ -68,45 +69,45 @@ pub enum Pooling {
     Last,
 }
 
-/// What a usable reranker says about itself.
+/// Facts about a usable reranker, as its file says.
 #[derive(Clone, Debug)]
 pub struct RerankerInfo {
-    /// Its whole header.
+    /// Header of the file.
     pub gguf: Gguf,
-    /// For example `bert`.
+    /// Architecture, for example `bert`.
     pub architecture: String,
-    /// Its name, or the file's.
+    /// Name of the model, or else of the file.
     pub name: String,
     /// Tokens of the longest pair it reads at once.
     pub context_length: u32,
 }
 
-/// Why a file can't be used as asked.
+/// Reason why a file can't be used as asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckError {
-    /// There is no such file.
+    /// No such file.
     #[error("{}: no such file; check the path or fetch the model first", path.display())]
     Missing {
         /// The path given.
         path: PathBuf,
     },
-    /// It is a directory.
+    /// A directory.
     #[error("{}: is a directory; give the path of the .gguf file in it", path.display())]
     Directory {
         /// The path given.
         path: PathBuf,
     },
-    /// It can't be read as GGUF: not one, truncated or damaged.
+    /// A file that can't be read as GGUF: another one, a truncated or a damaged one.
     #[error(transparent)]
     Gguf(#[from] GgufError),
-    /// It has a vocabulary and no weights.
+    /// A file with a vocabulary and no weights.
     #[error("{}: holds a vocabulary without weights; get the full model", path.display())]
     VocabularyOnly {
         /// The file.
         path: PathBuf,
     },
-    /// It is one of several parts.
+    /// A part of a model in several files.
     #[error(
         "{}: is one of {parts} parts; join them first with llama.cpp's `llama-gguf-split --merge`",
         path.display()
@@ -117,15 +118,16 @@ pub enum CheckError {
         /// Number of parts.
         parts: u32,
     },
-    /// It is not a language model: a projector, an adapter, an importance matrix, a draft head.
+    /// A file that is no language model: a projector, an adapter, an importance matrix, a draft
+    /// head.
     #[error("{}: is {what}, not a language model; give the model it belongs to", path.display())]
     NotAModel {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Kind of the file.
         what: &'static str,
     },
-    /// It names no architecture, or lacks a figure that every model of its kind has.
+    /// A file that names no architecture, or lacks a figure that every model of its kind has.
     #[error("{}: its header lacks `{key}`; convert or download the model again", path.display())]
     Lacks {
         /// The file.
@@ -133,15 +135,15 @@ pub enum CheckError {
         /// The key.
         key: String,
     },
-    /// It has a figure that llama.cpp doesn't take, and for which it would end the process.
+    /// A file with a figure that llama.cpp doesn't take, and for which it would end the process.
     #[error("{}: {what}, which llama.cpp can't run; get another file of the model", path.display())]
     Unsupported {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Figure that is wrong.
         what: String,
     },
-    /// Its vocabulary can't spell every text.
+    /// A model whose vocabulary can't spell every text.
     #[error(
         "{}: its vocabulary has no token for the byte {byte:#04x}; convert the model again",
         path.display()
@@ -161,7 +163,7 @@ pub enum CheckError {
     EmbedderAsChat {
         /// The file.
         path: PathBuf,
-        /// Its architecture.
+        /// Architecture of the model.
         architecture: String,
     },
     /// A chat model was given as an embedder.
@@ -173,7 +175,7 @@ pub enum CheckError {
     ChatAsEmbedder {
         /// The file.
         path: PathBuf,
-        /// Its architecture.
+        /// Architecture of the model.
         architecture: String,
     },
     /// A model that ranks documents was given.
@@ -193,18 +195,18 @@ pub enum CheckError {
     NotAReranker {
         /// The file.
         path: PathBuf,
-        /// What it lacks, or has too much of.
+        /// Property that the file lacks, or has too much of.
         reason: String,
     },
-    /// Its architecture doesn't generate text from left to right.
+    /// A model whose architecture doesn't generate text from left to right.
     #[error("{}: {architecture} models can't chat here; give a decoder-only model", path.display())]
     NotADecoder {
         /// The file.
         path: PathBuf,
-        /// Its architecture.
+        /// Architecture of the model.
         architecture: String,
     },
-    /// There is no chat template.
+    /// A model without a chat template.
     #[error(
         "{}: has no chat template, so it is a base model; give an instruction-tuned one",
         path.display()
@@ -328,7 +330,7 @@ pub fn sha256_file(path: &Path, mut progress: impl FnMut(u64, u64)) -> io::Resul
     Ok(hasher.finalize().into())
 }
 
-/// What chat models and embedders have in common.
+/// Opens a file and checks what chat models and embedders have in common.
 fn open_model(path: &Path) -> Result<Gguf, CheckError> {
     match fs::metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -363,7 +365,7 @@ fn open_model(path: &Path) -> Result<Gguf, CheckError> {
     }
 }
 
-/// What a GGUF is that belongs to a model without being one.
+/// Returns the kind of a GGUF file that belongs to a model without being one.
 fn other_kind(gguf: &Gguf) -> Option<&'static str> {
     match (gguf.str("general.type"), gguf.architecture()) {
         (Some("mmproj"), _) | (_, Some("clip")) => Some("an image or audio projector"),

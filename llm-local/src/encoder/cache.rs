@@ -51,7 +51,7 @@ impl Cache {
     }
 }
 
-/// What an entry costs beside its text and tokens, roughly.
+/// Bytes that an entry costs beside its text and tokens, roughly.
 const ENTRY_BYTES: usize = 96;
 
 #[cfg(test)]

@@ -40,20 +40,20 @@ pub struct Encoder<V> {
     vocab: Arc<V>,
     template: ChatTemplate,
     n_tokens: usize,
-    /// For each id, whether content must never turn into it.
+    /// Flags of the ids: true where content must never turn into the id.
     guarded: Vec<bool>,
     cache: Cache,
     words: Words,
 }
 
-/// Why messages couldn't be encoded.
+/// Reason why messages couldn't be encoded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EncoderError {
     /// The chat template refuses them.
     #[error(transparent)]
     Template(#[from] TemplateError),
-    /// One of them is too long to be tokenised at all.
+    /// A message is too long to be tokenised at all.
     #[error(transparent)]
     TooLong(#[from] TextTooLong),
     /// A reply was kept with tokens that this model doesn't have.
@@ -73,7 +73,7 @@ pub enum EncoderError {
 }
 
 impl<V: Vocabulary> Encoder<V> {
-    /// An encoder for the model with this vocabulary and template.
+    /// Creates an encoder for the model with this vocabulary and template.
     pub fn new(vocab: Arc<V>, template: ChatTemplate) -> Self {
         let n_tokens = vocab.n_tokens();
         let mut guarded = vec![false; n_tokens];
@@ -82,11 +82,12 @@ impl<V: Vocabulary> Encoder<V> {
                 *flag = true;
             }
         }
-        let (cache, words) = (Cache::new(CACHE_BYTES), Words::new(&*vocab));
+        let cache = Cache::new(CACHE_BYTES);
+        let words = Words::new(&*vocab);
         Self { vocab, template, n_tokens, guarded, cache, words }
     }
 
-    /// The template it renders.
+    /// Returns the template that is rendered.
     pub fn template(&self) -> &ChatTemplate {
         &self.template
     }
@@ -224,8 +225,9 @@ impl<V: Vocabulary> PromptEncoder for Encoder<V> {
         self.template.set_tools(tools)
     }
 
-    /// Exact below 4 KiB. Above, the text is counted in pieces of at most 4 KiB, cut at white space
-    /// where there is some, which can differ from the whole by a token or two per piece.
+    /// Counts exactly below 4 KiB. Above, the text is counted in pieces of at most 4 KiB, cut at
+    /// white space where there is some, which can differ from the whole by a token or two per
+    /// piece.
     fn count(
         &mut self,
         content: &Content<'_>,
@@ -250,7 +252,7 @@ impl<V: Vocabulary> PromptEncoder for Encoder<V> {
     }
 }
 
-/// What stops the filling of a buffer.
+/// Reason why a buffer isn't filled.
 enum Failure {
     Full,
     Encoder(EncoderError),
@@ -271,7 +273,7 @@ impl From<Failure> for EncodeError<EncoderError> {
     }
 }
 
-/// The parts of `content` as one text, copied only if there are several.
+/// Returns the parts of `content` as one text, copied only if there are several.
 fn joined<'a>(content: &Content<'a>) -> Cow<'a, str> {
     let mut parts = content.parts();
     let first = parts.next().unwrap_or_default();
@@ -282,8 +284,8 @@ fn index_of(token: Token) -> Option<usize> {
     usize::try_from(token.0).ok()
 }
 
-/// Where to cut `text` so that no spelling of `guarded` is left whole: after the first character
-/// of each, overlapping ones included.
+/// Returns where to cut `text` so that no spelling of `guarded` is left whole: after the first
+/// character of each, overlapping ones included.
 fn split_points(guarded: &SpecialIndex, text: &str) -> Vec<usize> {
     let after_first = |start: usize| {
         text.get(start..).and_then(|rest| rest.chars().next()).map(|c| start + c.len_utf8())
@@ -294,13 +296,13 @@ fn split_points(guarded: &SpecialIndex, text: &str) -> Vec<usize> {
     points
 }
 
-/// Bytes of the piece of `text` that is tokenised next: all of it, unless it is long.
+/// Returns the bytes of the piece of `text` that is tokenised next: all of it, unless it is long.
 fn piece_len(text: &str) -> usize {
     chunk_len(text, RUN_BYTES)
 }
 
-/// At most `most` bytes from the start of `text`, ending before white space if there is some in
-/// the second half.
+/// Returns a length of at most `most` bytes from the start of `text`, ending before white space if
+/// there is some in the second half.
 fn chunk_len(text: &str, most: usize) -> usize {
     if text.len() <= most {
         return text.len();

@@ -1,15 +1,15 @@
-//! Where a text may be cut so that its parts have the tokens of the whole, and the tokens of parts
-//! that were there before.
+//! Cuts of a text whose parts have the tokens of the whole, and the tokens of parts that were there
+//! before.
 //!
 //! llama.cpp takes microseconds a token, most of them for words it has seen a thousand times. Its
 //! byte-pair tokenizers first split a text by patterns, and no token reaches across a split. The
-//! patterns that are named here all split before a space that stands between a letter, a digit or one
-//! of a few marks and another letter or digit, and after the end of a line between such characters;
-//! all in ASCII.
+//! patterns that are named here all split before a space that stands between a letter, a digit or
+//! one of a few marks and another letter or digit, and after the end of a line between such
+//! characters; all in ASCII.
 //!
-//! Limits: other tokenizers get the whole text, since theirs may join words (SuperBPE, EXAONE, those
-//! in the manner of SentencePiece); so does one with a special token that has a space in it, or that
-//! swallows the space beside it.
+//! Limits: other tokenizers get the whole text, since theirs may join words (SuperBPE, EXAONE,
+//! those in the manner of SentencePiece); so does one with a special token that has a space in it,
+//! or that swallows the space beside it.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::vocab::{SpecialKind, SpecialToken, TextTooLong, Vocabulary};
 /// Tokens of words.
 #[derive(Debug)]
 pub(super) struct Words {
-    /// Whether texts may be cut at all.
+    /// True if texts may be cut at all.
     cuts: bool,
     cache: Cache,
 }
@@ -73,13 +73,13 @@ impl Words {
     }
 }
 
-/// Whether a special token may take part in what stands on both sides of a cut.
+/// Returns whether a special token may take part in what stands on both sides of a cut.
 fn is_spaced(token: &SpecialToken) -> bool {
     let swallows = token.strips_left || token.strips_right;
     token.text.contains([' ', '\n']) || (token.kind == SpecialKind::UserDefined && swallows)
 }
 
-/// Bytes up to the first cut, or of the whole text.
+/// Returns the bytes up to the first cut, or of the whole text.
 fn word_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let cut = bytes.windows(3).enumerate().find_map(|(at, window)| match *window {
@@ -91,12 +91,12 @@ fn word_len(text: &str) -> usize {
     cut.unwrap_or(text.len())
 }
 
-/// Whether a split follows this character before white space.
+/// Returns whether a split follows this character before white space.
 const fn ends(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b',' | b';' | b':' | b'?' | b'!')
 }
 
-/// What the patterns of such tokenizers are called in a model file (`tokenizer.ggml.pre`).
+/// Names of the patterns of such tokenizers in a model file (`tokenizer.ggml.pre`).
 const SPLITTING: [&str; 13] = [
     "command-r",
     "deepseek-r1-qwen",
@@ -114,7 +114,7 @@ const SPLITTING: [&str; 13] = [
 ];
 /// Bytes of one generation of cached words.
 const CACHE_BYTES: usize = 1 << 20;
-/// A longer one hardly comes twice, in bytes.
+/// Longest word that is kept, in bytes; a longer one hardly comes twice.
 const LONGEST_WORD: usize = 64;
 
 #[cfg(test)]
@@ -122,7 +122,8 @@ mod tests {
     use super::*;
 
     fn cut(text: &str) -> Vec<&str> {
-        let (mut words, mut rest) = (Vec::new(), text);
+        let mut words = Vec::new();
+        let mut rest = text;
         while !rest.is_empty() {
             let (word, after) = rest.split_at(word_len(rest));
             words.push(word);

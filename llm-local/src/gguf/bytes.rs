@@ -1,4 +1,4 @@
-//! Which bytes a vocabulary has tokens for.
+//! Bytes that a vocabulary has tokens for.
 
 /// The bytes that were seen among the tokens.
 #[derive(Clone, Debug)]

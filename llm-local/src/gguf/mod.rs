@@ -74,7 +74,7 @@ pub enum Value {
     Skipped(u64),
 }
 
-/// Why a file couldn't be read as GGUF.
+/// Reason why a file couldn't be read as GGUF.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GgufError {
@@ -83,7 +83,7 @@ pub enum GgufError {
     Io {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
     /// The first four bytes aren't `GGUF`.
@@ -97,7 +97,7 @@ pub enum GgufError {
     Version {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Version of the format.
         version: u32,
     },
     /// The file is of the other byte order.
@@ -129,7 +129,7 @@ pub enum GgufError {
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Part that is wrong.
         what: String,
     },
 }
@@ -259,7 +259,7 @@ impl Gguf {
         self.arch_u32("block_count")
     }
 
-    /// How token vectors become one vector, as llama.cpp numbers it: 0 none, 1 mean, 2 first
+    /// Returns the pooling of token vectors, as llama.cpp numbers it: 0 none, 1 mean, 2 first
     /// token, 3 last token, 4 ranking.
     pub fn pooling_type(&self) -> Option<u32> {
         self.arch_u32("pooling_type")
@@ -312,13 +312,13 @@ impl Gguf {
         self.tensors.bytes
     }
 
-    /// Whether there is a token embedding, which every text model has.
+    /// Returns whether there is a token embedding, which every text model has.
     pub fn has_token_embedding(&self) -> bool {
         self.tensors.has_token_embedding
     }
 
-    /// Whether there is a head that makes numbers of its own of a text, as models that rank or classify
-    /// have.
+    /// Returns whether there is a head that makes numbers of its own of a text, as models that rank
+    /// or classify have.
     pub fn has_head(&self) -> bool {
         let [dense, output] = self.tensors.has_head;
         // Of this one the dense layer is all of it.
@@ -336,7 +336,7 @@ impl Gguf {
         }
     }
 
-    /// Where tensor data begins, in bytes from the start of the file.
+    /// Returns where tensor data begins, in bytes from the start of the file.
     pub fn data_offset(&self) -> u64 {
         self.data_offset
     }
@@ -422,7 +422,8 @@ impl Reader {
         if needed > self.file_bytes {
             return Err(Fault::Truncated { needed });
         }
-        let (file_bytes, byte_tokens) = (self.file_bytes, self.byte_tokens);
+        let file_bytes = self.file_bytes;
+        let byte_tokens = self.byte_tokens;
         let path = path.to_owned();
         Ok(Gguf { path, version, values, byte_tokens, tensors, data_offset, file_bytes })
     }

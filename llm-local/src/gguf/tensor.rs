@@ -5,15 +5,15 @@ use super::{Fault, Reader};
 /// All tensors of a file together.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Layout {
-    /// How many there are.
+    /// Number of tensors.
     pub(super) count: u64,
     /// Their bytes, without padding.
     pub(super) bytes: u64,
     /// Bytes from the start of the data section to the end of its last tensor.
     pub(super) end: u64,
-    /// Whether one of them is the token embedding.
+    /// True if a tensor is the token embedding.
     pub(super) has_token_embedding: bool,
-    /// Whether there is the dense layer of a head that classifies, and its output.
+    /// Flags for the dense layer of a head that classifies, and for its output.
     pub(super) has_head: [bool; 2],
 }
 

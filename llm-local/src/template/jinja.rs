@@ -28,7 +28,7 @@ pub(super) struct Slot {
 #[derive(Debug)]
 pub(super) struct Jinja {
     environment: Arc<Environment<'static>>,
-    /// Whether a rendering was left behind; there are no more after it.
+    /// True once a rendering was left behind; there are no more after it.
     hung: AtomicBool,
     bos: String,
     eos: String,
@@ -193,7 +193,7 @@ fn environment(now: DateTime) -> Result<Environment<'static>, Error> {
     Ok(environment)
 }
 
-/// Why there is no answer from a thread.
+/// Reason why there is no answer from a thread.
 #[derive(Debug, thiserror::Error)]
 enum NoAnswer {
     #[error("it takes too long")]
@@ -204,7 +204,7 @@ enum NoAnswer {
     NoThread(#[from] std::io::Error),
 }
 
-/// Does `work` on a thread with a stack of its own. One that takes too long is left behind; nobody
+/// Runs `work` on a thread with a stack of its own. One that takes too long is left behind; nobody
 /// listens when it ends.
 fn with_patience<T: Send + 'static>(
     stack_bytes: usize,
@@ -248,7 +248,8 @@ fn method(
     minijinja_contrib::pycompat::unknown_method_callback(state, value, name, args)
 }
 
-/// Whether a replacement field of `format`, such as `{:>8}`, has a number above [`MAX_WIDTH`].
+/// Returns whether a replacement field of `format`, such as `{:>8}`, has a number above
+/// [`MAX_WIDTH`].
 fn has_huge_field(format: &str) -> bool {
     let fields = format.split('{').skip(1).filter_map(|field| field.split('}').next());
     let mut numbers = fields.flat_map(|field| field.split(|c: char| !c.is_ascii_digit()));
@@ -337,7 +338,7 @@ const MARK_END: char = 'x';
 const BLANK_LINE: &str = "\n\n";
 /// Largest source; the templates of published models have less than 20 KiB.
 const MAX_SOURCE_BYTES: usize = 1 << 16;
-/// How long parsing or one rendering may take; with real templates they take milliseconds.
+/// Time that parsing or one rendering may take; with real templates they take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Stack of a rendering, and of a parser before its source is counted.
 const STACK_BYTES: usize = 2 << 20;
@@ -345,8 +346,8 @@ const STACK_BYTES: usize = 2 << 20;
 const PARSER_STACK_PER_BYTE: usize = 4 << 10;
 /// Depth of nested blocks and calls; real templates stay below 20, and a macro counts several.
 const RECURSION_LIMIT: usize = 120;
-/// What one rendering may spend: one unit for an instruction or for 64 bytes made, so this bounds
-/// memory as well (64 MB). Real templates use below 1,000, and 100 per message.
+/// Fuel of one rendering: one unit for an instruction or for 64 bytes made, so this bounds memory
+/// as well (64 MB). Real templates use below 1,000, and 100 per message.
 const FUEL: u64 = 1_000_000;
 /// Bytes that one unit of fuel pays for.
 const BYTES_PER_FUEL: usize = 64;

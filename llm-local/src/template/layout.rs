@@ -1,4 +1,4 @@
-//! From segments to what is tokenised: special tokens by id, and runs of text between them.
+//! Layout of a prompt, made of segments: special tokens by id, and runs of text between them.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use garret_core::token::Token;
 use super::{ChatTemplate, Segment, Turn, common_prefix};
 use crate::vocab::SpecialToken;
 
-/// One part of a prompt that goes to the tokenizer, or past it.
+/// A part of a prompt that goes to the tokenizer, or past it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A special token of the scaffolding.
@@ -21,10 +21,10 @@ pub enum Item {
 /// A prompt, ready to be tokenised.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// What the prompt is made of.
+    /// Parts of the prompt.
     pub items: Vec<Item>,
-    /// For each turn, how many items there are up to its end. An item that holds text of two
-    /// turns belongs to the later one.
+    /// Numbers of items up to the end of each turn. An item that holds text of two turns belongs to
+    /// the later one.
     pub ends: Vec<usize>,
 }
 
@@ -55,7 +55,9 @@ impl<'a> Builder<'a> {
         turns: &'a [Turn<'a>],
         segments: &[Segment<'_>],
     ) -> Self {
-        let (text, spans, items) = (String::new(), Vec::new(), Vec::new());
+        let text = String::new();
+        let spans = Vec::new();
+        let items = Vec::new();
         let mut builder = Self { template, turns, text, spans, items };
         segments.iter().for_each(|segment| builder.append(segment));
         builder
@@ -107,7 +109,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Where what belongs to the last content ends in `gap`, which begins after it.
+    /// Returns where what belongs to the last content ends in `gap`, which begins after it.
     fn after_last(&self, gap: &str) -> Option<usize> {
         let turn = self.turns.get(self.spans.last()?.turn)?;
         let trailer = self.template.trailers.of(turn.role);
@@ -197,7 +199,7 @@ impl<'a> Builder<'a> {
         bounds
     }
 
-    /// Where the first content after turn `index` begins.
+    /// Returns where the first content after turn `index` begins.
     fn next_start(&self, index: usize) -> usize {
         let later = self.spans.iter().find(|span| span.turn > index);
         later.map_or(self.text.len(), |span| span.range.start)

@@ -13,9 +13,10 @@
 //! drops it, or moves it (Mistral shows it in the newest message, which would make every turn a new
 //! prompt), its text is put before that of the next user message, with a blank line between.
 //!
-//! Tools are told of in the template's own form where that is the one of Hermes and Qwen: the template
-//! shows a list `tools`, has calls written as `<tool_call>` around JSON, and takes messages of the role
-//! `tool`. Whether it does is found out by rendering. Other forms (Llama 3, Mistral) aren't known.
+//! Tools are told of in the template's own form where that is the one of Hermes and Qwen: the
+//! template shows a list `tools`, has calls written as `<tool_call>` around JSON, and takes
+//! messages of the role `tool`. Whether it does is found out by rendering. Other forms (Llama 3,
+//! Mistral) aren't known.
 //!
 //! Limits: a template that prints content through a filter other than `trim` gets the placeholder
 //! and fails or garbles it at load, which is an error. Role marks that the vocabulary knows as
@@ -40,14 +41,14 @@ pub use layout::{Item, Layout};
 use jinja::{Jinja, Slot};
 use tools::Tools;
 
-/// One message, as the template is to show it.
+/// A message, as the template is to show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Turn<'a> {
-    /// Who speaks.
+    /// Speaker of the message.
     pub role: Role,
-    /// What is said.
+    /// Content of the message.
     pub content: &'a str,
-    /// Whether the tokens of the content are known already and only its place is asked for.
+    /// True when the tokens of the content are known already and only its place is asked for.
     pub kept: bool,
 }
 
@@ -60,7 +61,7 @@ pub enum Segment<'a> {
     Content(usize, &'a str),
 }
 
-/// What becomes of system messages.
+/// Treatment of system messages by a template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SystemSupport {
     /// The template shows them in front.
@@ -85,7 +86,7 @@ pub struct ChatTemplate {
     tools: Tools,
 }
 
-/// Why a template can't be used, or refuses some messages.
+/// Reason why a template can't be used, or refuses some messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
@@ -94,24 +95,24 @@ pub enum TemplateError {
         "the model's chat template doesn't parse: {message}; use a model with another template"
     )]
     Syntax {
-        /// What the template engine says.
+        /// Message of the template engine.
         message: String,
     },
-    /// It fails for the plainest of conversations.
+    /// A template that fails for the plainest of conversations.
     #[error(
         "the model's chat template doesn't render: {message}; use a model with another template"
     )]
     DoesNotRender {
-        /// What the template engine, or the template itself, says.
+        /// Message of the template engine, or of the template itself.
         message: String,
     },
-    /// It refuses these messages.
+    /// A template that refuses the messages.
     #[error("the chat template refuses the messages: {message}")]
     Refused {
-        /// What the template engine, or the template itself, says.
+        /// Message of the template engine, or of the template itself.
         message: String,
     },
-    /// It left out what somebody said.
+    /// A template that left out what somebody said.
     #[error("the chat template leaves out message {index}")]
     Dropped {
         /// Index of the message.
@@ -119,7 +120,7 @@ pub enum TemplateError {
     },
 }
 
-/// What a template writes after a message of each role, before anything of the next one.
+/// Text that a template writes after a message of each role, before anything of the next one.
 #[derive(Clone, Debug, Default)]
 struct Trailers {
     system: String,
@@ -127,13 +128,13 @@ struct Trailers {
     assistant: String,
 }
 
-/// What a template writes between what comes after a user's message and a reply.
+/// Text that a template writes between what comes after a user's message and a reply.
 #[derive(Clone, Debug, Default)]
 struct Headers {
-    /// When it asks for the reply: what the model saw before it generated one.
+    /// Header when it asks for the reply: what the model saw before it generated one.
     asked: String,
-    /// When the reply is part of history. Some templates open a block of thoughts when they ask,
-    /// and show replies without it; others name a channel only in history.
+    /// Header when the reply is part of history. Some templates open a block of thoughts when they
+    /// ask, and show replies without it; others name a channel only in history.
     shown: String,
 }
 
@@ -186,7 +187,7 @@ impl ChatTemplate {
         Ok(template)
     }
 
-    /// What becomes of system messages.
+    /// Returns what becomes of system messages.
     pub fn system_support(&self) -> SystemSupport {
         self.system
     }
@@ -245,7 +246,7 @@ impl ChatTemplate {
         slots
     }
 
-    /// Whether the turn at `index` is shown at the start of another one.
+    /// Returns whether the turn at `index` is shown at the start of another one.
     fn is_merged(&self, turns: &[Turn<'_>], index: usize) -> bool {
         let is_system = |turn: &Turn<'_>| turn.role == Role::System;
         let follows = || {
@@ -326,7 +327,7 @@ impl ChatTemplate {
         Ok(())
     }
 
-    /// What is written after each content of a conversation of `roles`.
+    /// Returns what is written after each content of a conversation of `roles`.
     fn scaffold_after(
         &self,
         roles: &[Role],

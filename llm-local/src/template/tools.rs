@@ -1,4 +1,4 @@
-//! What a template says of tools, and whether it has a form of its own for them.
+//! Tools in a template: what it says of them, and whether it has a form of its own for them.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::vocab::{SpecialKind, Specials};
 /// The tools a template shows.
 #[derive(Debug)]
 pub(super) struct Tools {
-    /// What the template sees; none while there are no tools.
+    /// Value that the template sees; none while there are no tools.
     value: Value,
     none: Value,
-    /// Whether calls can be told from the source and the vocabulary.
+    /// True if calls can be told from the source and the vocabulary.
     known: bool,
 }
 
@@ -30,7 +30,7 @@ impl Tools {
         Self { value: Value::from(()), none: Value::from(()), known }
     }
 
-    /// What the template sees with `turns`: tools stand in a system message.
+    /// Returns what the template sees with `turns`: tools stand in a system message.
     pub(super) fn shown(&self, turns: &[Turn<'_>]) -> &Value {
         let has_system = turns.first().is_some_and(|turn| turn.role == Role::System);
         if has_system { &self.value } else { &self.none }
@@ -38,9 +38,9 @@ impl Tools {
 }
 
 impl ChatTemplate {
-    /// Has every conversation that begins with a system message tell of `tools`, and none if there
-    /// are none. False where the template has no form of its own for them, or none that is known;
-    /// nothing is told then.
+    /// Sets the tools that conversations which begin with a system message tell of, or none.
+    /// Returns false, and sets none, where the template has no form of its own for them that is
+    /// known.
     pub fn set_tools(&mut self, tools: &[ToolSpec<'_>]) -> bool {
         self.tools.value = if tools.is_empty() { Value::from(()) } else { value(tools) };
         let works = tools.is_empty() || (self.tools.known && self.shows(tools));
@@ -52,7 +52,8 @@ impl ChatTemplate {
         works && learned.is_ok()
     }
 
-    /// Whether the template names all tools and how they are called, and shows their answers.
+    /// Returns whether the template names all tools and how they are called, and shows their
+    /// answers.
     fn shows(&self, tools: &[ToolSpec<'_>]) -> bool {
         use Role::{Assistant, System, Tool, User};
         let scaffold = |roles: &[Role]| self.scaffold_of(roles).unwrap_or_default();
@@ -64,8 +65,8 @@ impl ChatTemplate {
         names_all && !called.is_empty() && answered.starts_with(&called) && answered != called
     }
 
-    /// What the template writes around contents of these roles; an error where it refuses or drops
-    /// one, or changes their order.
+    /// Returns what the template writes around contents of these roles; an error where it refuses
+    /// or drops one, or changes their order.
     fn scaffold_of(&self, roles: &[Role]) -> Result<String, TemplateError> {
         let turns: Vec<_> =
             roles.iter().map(|role| Turn { role: *role, content: "x", kept: false }).collect();

@@ -8,9 +8,12 @@ use garret_llm::ChatError;
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Level, Metadata, Subscriber};
 
+/// The owner thread's side of a gate that is closed for one decode.
+type Held = Option<(SyncSender<()>, Receiver<()>)>;
+
 /// Holds a decode until it is told to go on, and panics when a failure is logged.
 #[derive(Clone, Default)]
-struct Spoiler(Arc<Mutex<Option<(SyncSender<()>, Receiver<()>)>>>);
+struct Spoiler(Arc<Mutex<Held>>);
 
 impl Subscriber for Spoiler {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! What a query asks for. Any text is a query: it has no syntax.
 
 use crate::search::entities::Entities;
-use garret_language::time_query::{Asked, asks_when, is_date_word, is_weekday};
+use garret_language::time_query::{TimeQuery, asks_when, is_date_word, is_weekday};
 use garret_language::tokens::{Token, TokenKind, depends_on_language, is_common, terms, tokens};
 use garret_language::{Language, casefold};
 
@@ -24,7 +24,7 @@ pub(crate) struct Query {
     /// It wants to know a time.
     pub(crate) asks_when: bool,
     /// The time it names.
-    pub(crate) asked: Asked,
+    pub(crate) asked: TimeQuery,
 }
 
 impl Query {
@@ -71,7 +71,7 @@ impl Query {
             }
         });
         query.asks_when = asks_when(&query.folded);
-        query.asked = Asked::of(&query.folded, now);
+        query.asked = TimeQuery::of(&query.folded, now);
         if query.asked.is_bound() {
             let kept: Vec<bool> = query.spelt.iter().map(|word| !is_date_word(word)).collect();
             let mut keep = kept.iter();

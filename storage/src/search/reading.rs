@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use garret_language::Language;
-use garret_language::time_query::{Day, is_time_word};
+use garret_language::calendar::day_in_words;
+use garret_language::time_query::is_time_word;
 use garret_language::tokens::{TokenKind, terms, tokens};
 
 use crate::search::index::{QUESTION, TELLS_TIME};
@@ -31,8 +32,8 @@ impl Reading {
             question: unit.text.trim_end().ends_with(['?', '\u{ff1f}', '\u{61f}', '\u{37e}']),
             tells_time: false,
         };
-        if let Some(at_ms) = unit.at_ms {
-            reading.take(&Day::of(at_ms).words(), Language::English);
+        if let Some(day) = unit.at_ms.and_then(day_in_words) {
+            reading.take(&day, Language::English);
         }
         if let Speaker::Named(name) = unit.speaker {
             reading.take(name, language);

@@ -1,4 +1,4 @@
-//! What comes with a model: the head of its file, and its chat template.
+//! Parsers of what comes with a model: the head of its file, and its chat template.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn special(id: i32, text: &str) -> SpecialToken {
 
 /// The templates of known families.
 pub(super) fn chat_templates() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../llm-local/tests/templates");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../llm-local/tests/llm/templates");
     let mut files: Vec<_> =
         std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();

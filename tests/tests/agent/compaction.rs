@@ -1,11 +1,11 @@
-//! Compaction on a scripted model and a real store: what is covered, what is asked, what happens when
-//! the companion, the disk or the power fails.
+//! SummaryRun on a scripted model and a real store: what is covered, what is asked, what happens
+//! when the companion, the disk or the power fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use garret::Cancel;
-use garret::agent::{Agent, Compaction, Options, Outcome, Parts, When};
+use garret::agent::{Agent, Options, Outcome, Parts, SummaryRun, When};
 use garret_core::compact::Cause;
 use garret_core::gate::Mode;
 use garret_core::model::ModelRole;
@@ -49,12 +49,12 @@ impl Talk {
         say(&mut self.agent, text)
     }
 
-    fn idle(&mut self) -> Compaction {
-        smol::block_on(self.agent.idle(&session())).compaction
+    fn idle(&mut self) -> SummaryRun {
+        smol::block_on(self.agent.idle(&session())).summaries
     }
 
-    fn compact(&mut self, when: When) -> Compaction {
-        smol::block_on(self.agent.compact(&session(), when))
+    fn summarise(&mut self, when: When) -> SummaryRun {
+        smol::block_on(self.agent.summarise(&session(), when))
     }
 
     /// Says `count` things of about 120 tokens.
@@ -115,7 +115,7 @@ fn agent(model: &ScriptedModel, medium: &FaultyMedium, clock: &Arc<ManualClock>)
     Agent::new(parts, options).unwrap()
 }
 
-/// What the user says in a turn, with a figure that no other turn has.
+/// The words of the user in a turn, with a figure that no other turn has.
 fn remark(turn: u64) -> String {
     format!(
         "Remark {turn}: the hive by the Fence {turn} holds {} bees today, I think.",
@@ -142,8 +142,8 @@ fn never_asked(n_ctx: u32) -> (ScriptedModel, Arc<AtomicUsize>) {
 fn a_summary_is_asked_for_on_a_fork_of_the_conversation() {
     let mut talk = Talk::new(brief(8_192));
     talk.chat(40);
-    assert_eq!(talk.compact(When::Pressed), Compaction::default(), "nothing presses yet");
-    let done = talk.compact(When::Asked);
+    assert_eq!(talk.summarise(When::Pressed), SummaryRun::default(), "nothing presses yet");
+    let done = talk.summarise(When::Asked);
     assert_eq!((done.cause, done.leaves > 0), (Some(Cause::Asked), true));
     let asked: Vec<_> =
         talk.model.asked().into_iter().filter(|asked| asked.role == ModelRole::Compactor).collect();
@@ -169,24 +169,24 @@ fn a_second_compaction_has_nothing_to_do() {
     let (model, calls) = never_asked(8_192);
     let mut talk = Talk::new(model);
     talk.chat(45);
-    assert!(talk.compact(When::Asked).leaves > 0);
+    assert!(talk.summarise(When::Asked).leaves > 0);
     let (before, asked) = (talk.summaries(), calls.load(Ordering::SeqCst));
     for when in [When::Asked, When::Idle, When::Pressed] {
-        let done = talk.compact(when);
+        let done = talk.summarise(when);
         assert_eq!((done.leaves, done.condensed, done.calls, done.rebased), (0, 0, 0, 0));
     }
     assert_eq!(calls.load(Ordering::SeqCst), asked);
     assert_eq!(talk.summaries(), before);
 }
 
-/// After a compaction the prompt begins with what was summed up, history with the tail, and the next
-/// turn finds both in the cache.
+/// After a compaction the prompt begins with what was summed up, history with the tail, and the
+/// next turn finds both in the cache.
 #[test]
 fn the_next_turn_finds_the_new_prompt_in_the_cache() {
     let mut talk = Talk::new(brief(8_192));
     talk.chat(45);
     let before = talk.say("Before.").receipt;
-    let done = talk.compact(When::Asked);
+    let done = talk.summarise(When::Asked);
     let rebased = talk.model.asked().into_iter().find(|asked| asked.role == ModelRole::Rebase);
     let rebased = rebased.unwrap().prompt;
     let after = talk.say("After.");
@@ -198,7 +198,8 @@ fn the_next_turn_finds_the_new_prompt_in_the_cache() {
     assert!(done.rebased > 0);
 }
 
-/// An answer that is no summary twice over must not lose the turns it was about.
+/// sherlock-context 1.12.2, W1: an answer that was no summary twice over lost the turns it was
+/// about.
 #[test]
 fn a_companion_that_answers_badly_is_done_without() {
     let thought = "<think>The user talks of bees, and so I should".to_owned();
@@ -208,7 +209,7 @@ fn a_companion_that_answers_badly_is_done_without() {
         let model = ScriptedModel::new(8_192, []).companions(move |_, _| Act::Say(said.clone()));
         let mut talk = Talk::new(model);
         talk.chat(45);
-        let done = talk.compact(When::Asked);
+        let done = talk.summarise(When::Asked);
         assert!(done.leaves > 0 && done.extracts == done.leaves, "{done:?}");
         assert_eq!(done.calls, 2 * done.leaves, "once, and once for a shorter one");
         for summary in talk.summaries() {
@@ -230,12 +231,12 @@ fn a_shorter_summary_is_asked_for_when_the_first_is_none() {
     });
     let mut talk = Talk::new(model);
     talk.chat(45);
-    talk.compact(When::Asked);
+    talk.summarise(When::Asked);
     assert!(talk.summaries().iter().all(|summary| summary.method == SummaryMethod::Shorter));
 }
 
-/// An error is no summary: nothing is written, the next turn goes on as before, and the model is left
-/// alone for a while, then for longer.
+/// An error is no summary: nothing is written, the next turn goes on as before, and the model is
+/// left alone for a while, then for longer.
 #[test]
 fn a_companion_that_fails_changes_nothing() {
     let works = Arc::new(AtomicBool::new(false));
@@ -252,19 +253,19 @@ fn a_companion_that_fails_changes_nothing() {
     talk.chat(45);
     let before = talk.model.prompts().pop().unwrap();
     for failures in 1..=5 {
-        let done = talk.compact(When::Asked);
+        let done = talk.summarise(When::Asked);
         assert!(done.failed && done.leaves == 0, "{done:?}");
         assert_eq!(calls.load(Ordering::SeqCst), failures);
         assert!(talk.summaries().is_empty());
-        assert_eq!(talk.compact(When::Asked).calls, 0, "it is left alone");
+        assert_eq!(talk.summarise(When::Asked).calls, 0, "it is left alone");
         talk.clock.advance_us(240 * 1_000_000);
     }
-    assert_eq!(talk.compact(When::Asked).calls, 0, "for half an hour");
+    assert_eq!(talk.summarise(When::Asked).calls, 0, "for half an hour");
     talk.say("Go on.");
     assert!(talk.model.prompts().pop().unwrap().starts_with(&before));
     works.store(true, Ordering::SeqCst);
     talk.clock.advance_us(30 * 60 * 1_000_000);
-    assert!(talk.compact(When::Asked).leaves > 0);
+    assert!(talk.summarise(When::Asked).leaves > 0);
     talk.assert_covered_once();
 }
 
@@ -283,14 +284,14 @@ fn a_companion_that_gets_on_is_asked_again_at_once() {
     }
     talk.say("Hello again.");
     for made in 1..=7 {
-        let done = talk.compact(When::Asked);
+        let done = talk.summarise(When::Asked);
         assert!(done.failed && (done.calls, done.leaves) == (1, 1), "{made}: {done:?}");
         talk.assert_covered_once();
     }
 }
 
-/// A companion that answers, but slowly, works until the time of one compaction is over; what it made
-/// is kept, and the next one goes on from there.
+/// A companion that answers, but slowly, works until the time of one compaction is over; what it
+/// made is kept, and the next one goes on from there.
 #[test]
 fn a_compaction_ends_in_time_and_keeps_what_it_made() {
     let slot = Arc::new(std::sync::OnceLock::<Arc<ManualClock>>::new());
@@ -307,11 +308,11 @@ fn a_compaction_ends_in_time_and_keeps_what_it_made() {
         talk.agent.store().accept(&session(), &remark(n), AT).unwrap();
     }
     talk.say("Hello again.");
-    let first = talk.compact(When::Asked);
+    let first = talk.summarise(When::Asked);
     assert!(first.failed && (3..=4).contains(&first.leaves), "{first:?}");
     assert_eq!(talk.summaries().len() as u32, first.leaves);
     talk.assert_covered_once();
-    let second = talk.compact(When::Asked);
+    let second = talk.summarise(When::Asked);
     assert!(second.leaves > 0, "{second:?}");
     assert_eq!(talk.summaries().len() as u32, first.leaves + second.leaves + second.condensed);
     talk.assert_covered_once();
@@ -364,7 +365,7 @@ fn a_conversation_in_any_script_is_summed_up() {
             for n in 1..=60 {
                 talk.say(&format!("{n} {}", said.repeat(4)));
             }
-            let done = talk.compact(When::Asked);
+            let done = talk.summarise(When::Asked);
             assert!(!done.failed && done.leaves > 0, "{said}: {done:?}");
             talk.assert_covered_once();
             for summary in talk.summaries() {
@@ -389,27 +390,29 @@ fn a_companion_that_hangs_is_given_up() {
     let mut talk = Talk::new(model);
     slot.set(Arc::clone(&talk.clock)).unwrap();
     talk.chat(45);
-    let done = talk.compact(When::Asked);
+    let done = talk.summarise(When::Asked);
     assert!(done.failed && done.leaves == 0, "{done:?}");
     assert!(talk.summaries().is_empty());
     talk.say("And then?");
 }
 
-/// What doesn't fit while the model is left alone is summed up without it.
+/// Turns that don't fit while the model is left alone are summed up without it.
 #[test]
 fn a_full_prompt_is_compacted_even_when_the_model_is_left_alone() {
     let model = ScriptedModel::new(8_192, []).companions(|_, _| Act::Refuse);
     let mut talk = Talk::new(model);
     talk.chat(45);
-    assert!(talk.compact(When::Asked).failed);
+    assert!(talk.summarise(When::Asked).failed);
     talk.chat(35);
-    let done = talk.compact(When::Pressed);
+    let done = talk.summarise(When::Pressed);
     assert_eq!((done.cause, done.calls), (Some(Cause::Full), 0));
     assert!(done.leaves > 0 && done.extracts == done.leaves + done.condensed, "{done:?}");
     talk.assert_covered_once();
 }
 
-/// Turns that were there before the first compaction are summed up from the first one on.
+/// sherlock-context 1.12.2, W2: after a restart the first compaction began with the newest turns
+/// and counted all before as covered. Turns that were there before it are summed up from the first
+/// one on.
 #[test]
 fn an_old_conversation_is_covered_from_its_beginning() {
     let mut talk = Talk::new(brief(8_192));
@@ -454,7 +457,7 @@ fn what_was_summed_up_before_a_power_cut_is_not_asked_for_again() {
     medium.set(talk.medium.clone()).unwrap();
     talk.chat(45);
     let before = talk.model.prompts().pop().unwrap();
-    let done = talk.compact(When::Asked);
+    let done = talk.summarise(When::Asked);
     let asked = calls.load(Ordering::SeqCst);
     let cut = image.lock().unwrap().take().unwrap();
     talk.medium = FaultyMedium::with_image(cut, Faults::default());
@@ -484,7 +487,7 @@ fn a_full_disk_loses_nothing() {
     talk.medium.set_faults(Faults { capacity, ..Faults::default() });
     // The journal may have a little room left; then some summaries are stored.
     for _ in 0..200 {
-        if talk.compact(When::Asked).failed {
+        if talk.summarise(When::Asked).failed {
             break;
         }
         talk.agent.store().accept(&"other".parse().unwrap(), &"x".repeat(4_000), AT).ok();
@@ -492,7 +495,7 @@ fn a_full_disk_loses_nothing() {
     talk.assert_covered_once();
     talk.medium.set_faults(Faults::default());
     talk.chat(20);
-    assert!(!talk.compact(When::Asked).failed);
+    assert!(!talk.summarise(When::Asked).failed);
     talk.assert_covered_once();
     let next = talk.say("What now?").receipt;
     assert_eq!(next.history_from, Some(talk.frontier() + 1));
@@ -515,7 +518,7 @@ fn a_message_in_the_middle_finds_everything_as_it_was() {
     let before = talk.model.prompts().pop().unwrap();
     let session = session();
     let work = async {
-        talk.agent.compact(&session, When::Asked).await;
+        talk.agent.summarise(&session, When::Asked).await;
     };
     let second = async {
         told.recv().await.unwrap();
@@ -526,7 +529,7 @@ fn a_message_in_the_middle_finds_everything_as_it_was() {
     assert_eq!(made.len(), 1, "the first was stored, the second was on its way");
     talk.say("Wait.");
     assert!(talk.model.prompts().pop().unwrap().starts_with(&before));
-    talk.compact(When::Asked);
+    talk.summarise(When::Asked);
     assert_eq!(talk.summaries()[0], made[0]);
     talk.assert_covered_once();
 }

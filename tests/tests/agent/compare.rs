@@ -8,7 +8,7 @@ use garret::agent::{Agent, Options, Outcome};
 use garret_cli::ab::Baseline;
 use garret_core::gate::Mode;
 use garret_core::id::SessionId;
-use garret_core::receipt::{BlockName, Omitted};
+use garret_core::receipt::{BlockName, OmissionKind};
 use garret_hal::clock::ManualClock;
 use garret_hal::entropy::SeededEntropy;
 use garret_hal::media::RamMedium;
@@ -177,7 +177,7 @@ fn the_baseline_shows_the_newest_turns_that_fit() {
     assert!(pair.other.asked().is_empty() && pair.other.ahead().is_empty());
     let receipt = &outcome.receipt;
     let from = receipt.history_from.unwrap();
-    assert_eq!(receipt.left_out(Omitted::OldTurns), from - 1, "none is summed up");
+    assert_eq!(receipt.left_out(OmissionKind::OldTurns), from - 1, "none is summed up");
     let shown = last(&pair.other);
     assert_eq!(shown.len() as u64, 2 + 2 * (60 - from));
     assert!(shown[1].starts_with(&format!("Remark {}:", from - 1)));

@@ -97,7 +97,7 @@ fn every_prompt_is_told_byte_for_byte() {
         let remark = format!("Remark {n}: the hive by the fence holds {n} bees, I think. ");
         say(&mut agent, &remark.repeat(3));
         if n % 30 == 29 {
-            smol::block_on(agent.compact(&session(), When::Pressed));
+            smol::block_on(agent.summarise(&session(), When::Pressed));
         }
     }
     let exported = exported(agent.store());
@@ -166,7 +166,7 @@ fn a_message_that_says_what_the_template_writes_is_told_apart() {
     }
 }
 
-/// What the template says of tools is stored once, and told with every turn.
+/// The template's words on tools are stored once, and told with every turn.
 #[test]
 fn what_stays_the_same_is_stored_once() {
     let told = "x".repeat(40);
@@ -318,7 +318,7 @@ fn what_is_not_known_is_said() {
         rounds: Vec::new(),
         shape: None,
     };
-    let bytes = old.to_bytes().unwrap();
+    let bytes = old.to_bytes();
     answered("Of the version before", &[&[1], &bytes[1..bytes.len() - 1]].concat());
     store.accept(&session(), "Of a power cut", at).unwrap();
     let turns = exported(&store).turns;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, When};
-use garret::perceive::perceive;
+use garret::remember::cues;
 use garret_core::gate::Mode;
 use garret_core::model::ModelRole;
 use garret_hal::media::RamMedium;
@@ -15,7 +15,7 @@ use garret_tests::models::{STARTER, config, find};
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{TestAgent, parts, say, session};
 
-/// What huge texts are made of. Whatever looks at each place of a text for what may begin there, and
+/// Pieces of huge texts. A parser that looks at each place of a text for what may begin there, and
 /// then at all that follows, takes hours for one of them.
 const FILLERS: [&str; 34] = [
     "<",
@@ -91,7 +91,7 @@ fn a_huge_message_of_anything_is_a_message() {
         let outcome = say(&mut agent, "What was that?");
         assert_eq!((outcome.reply.as_str(), outcome.rounds.len()), ("ok", 3), "{filler:?}");
         smol::block_on(agent.idle(&session()));
-        smol::block_on(agent.compact(&session(), When::Asked));
+        smol::block_on(agent.summarise(&session(), When::Asked));
         assert_eq!(say(&mut agent, "Well?").reply, "ok");
         assert_eq!(said(&agent), [&*text, "What was that?", "Well?"], "{filler:?}");
     }
@@ -130,7 +130,7 @@ fn a_huge_query_of_anything_is_searched_for() {
         let found = agent.store().find(&Search::new(&query, 3)).unwrap();
         assert!(found.hits.len() <= 3, "{filler:?}");
         assert!(!is_grounded(&format!("wasps {query}"), &[&query]), "{filler:?}");
-        perceive(&query);
+        cues::read(&query);
     }
 }
 

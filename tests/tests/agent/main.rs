@@ -15,7 +15,6 @@ mod hostile;
 mod inference;
 mod native;
 mod recall;
-mod replies;
 mod rounds;
 mod slot;
 mod tools;

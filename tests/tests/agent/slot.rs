@@ -1,12 +1,12 @@
-//! What stays the same from prompt to prompt: the system message with what is tracked, and the turn
-//! with which history begins. On a scripted model, where every byte can be read back.
+//! The part that stays the same from prompt to prompt: the system message with what is tracked, and
+//! the turn with which history begins. On a scripted model, where every byte can be read back.
 
 use std::sync::Arc;
 
 use garret::Cancel;
 use garret::agent::{Agent, Options, PERSONA, Parts};
 use garret::trace::{System, Trace};
-use garret_core::receipt::{BlockName, Omitted};
+use garret_core::receipt::{BlockName, OmissionKind};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
@@ -107,14 +107,14 @@ fn pins_persona_and_highlights_follow_the_instructions() {
     let tracked = outcome.receipt.block(BlockName::Tracked).unwrap();
     assert_eq!(tracked.tokens as usize, expected.len() - "Be brief.".len());
     assert_eq!(outcome.receipt.history_from, Some(3), "what is summed up isn't history");
-    assert_eq!(outcome.receipt.left_out(Omitted::SummedUp), 2);
-    assert_eq!(outcome.receipt.left_out(Omitted::OldTurns), 0);
-    let context = second.context(&session()).unwrap().unwrap();
+    assert_eq!(outcome.receipt.left_out(OmissionKind::SummedUp), 2);
+    assert_eq!(outcome.receipt.left_out(OmissionKind::OldTurns), 0);
+    let context = second.session_prefix(&session()).unwrap().unwrap();
     assert_eq!((context.summaries, context.facts.len()), (vec![1], 3));
 }
 
-/// Whatever is pinned, learned and said, the prompt of a turn begins with that of the turn before,
-/// as it will be shown.
+/// The prompt of a turn begins with that of the turn before, as it will be shown, whatever is
+/// pinned, learned and said.
 #[test]
 fn fifty_turns_have_one_prefix() {
     let (mut talk, model, _medium) = fresh(32_768);
@@ -200,7 +200,8 @@ fn what_is_pinned_later_stands_in_the_newest_message() {
     assert_eq!(last_message(&model), "[Now: Friday 15 January 2027, 08:00]\n\nAnd now?");
 }
 
-/// Forty pins once pushed persona and highlights out of the window, and hid the newest pins.
+/// sherlock-context 1.12.2, W5: forty pins pushed persona and highlights out of the window, and hid
+/// the newest pins.
 #[test]
 fn forty_pins_leave_room_for_the_rest() {
     let (mut talk, model, medium) = fresh(8_192);
@@ -223,12 +224,13 @@ fn forty_pins_leave_room_for_the_rest() {
     assert!(system.contains("> The user said hello. The"), "{system}");
     let shown = system.matches("Pinned fact number").count() as u64;
     assert!(shown >= 5, "{shown}");
-    assert_eq!(outcome.receipt.left_out(Omitted::Pins), 40 - shown);
+    assert_eq!(outcome.receipt.left_out(OmissionKind::Pins), 40 - shown);
     let tracked = outcome.receipt.block(BlockName::Tracked).unwrap();
     assert!(tracked.tokens <= tracked.ceiling);
 }
 
-/// A fact that spelled a header once stood in the system message as if it were one.
+/// sherlock-context 1.12.2, W25: a fact that spelled a header stood in the system message as if it
+/// were one.
 #[test]
 fn no_stored_text_looks_like_a_header_or_asks_for_anything() {
     let (mut talk, model, medium) = fresh(16_384);
@@ -300,14 +302,14 @@ fn a_restart_goes_on_with_the_same_prefix() {
     note(before.store(), "I am allergic to bee stings.", Pin::User);
     say(&mut before, "Hello.");
     note(before.store(), "My bees live behind the shed.", Pin::User);
-    let record = before.context(&session()).unwrap();
+    let record = before.session_prefix(&session()).unwrap();
     drop(before);
     let mut after = agent(&model, &medium, options());
-    assert_eq!(after.context(&session()).unwrap(), record);
+    assert_eq!(after.session_prefix(&session()).unwrap(), record);
     say(&mut after, "Hello again.");
     let prompts = model.prompts();
     assert_eq!(system_message(&prompts[0]), system_message(&prompts[1]));
-    assert_eq!(after.context(&session()).unwrap(), record);
+    assert_eq!(after.session_prefix(&session()).unwrap(), record);
 }
 
 #[test]

@@ -87,6 +87,7 @@ fn grep_finds_words_operators_and_scripts_without_spaces() {
     }
 }
 
+/// sherlock-context 1.12.2, W6: whoever asked for ten hits saw five.
 #[test]
 fn a_search_honours_how_many_and_where() {
     let turns: Vec<_> = (1..=9).map(|n| (format!("bees and hive {n}"), "ok".to_owned())).collect();
@@ -126,6 +127,7 @@ fn the_turn_that_is_being_answered_is_not_found() {
     }
 }
 
+/// sherlock-context 1.12.2, W6: of the last ten turns the oldest eight were shown.
 #[test]
 fn a_timeline_has_the_newest_last_and_as_many_as_asked() {
     let store = store("s", &borrowed(&numbered(30)));
@@ -270,7 +272,7 @@ fn pinned_facts_are_listed() {
     assert_eq!((ids(&answer), &*answer.entries[0].text), (vec![&*id.to_string()], fact.text));
 }
 
-/// As many as there are, in one answer or in as many as are asked for.
+/// All of them are listed, in one answer or in as many as are asked for.
 #[test]
 fn every_pinned_fact_is_listed() {
     let store = store("s", &[]);

@@ -1,5 +1,5 @@
-//! Between two runs, or two turns, everything changes: window, model, settings, the clock, the length
-//! of what is said.
+//! Between two runs, or two turns, everything changes: window, model, settings, the clock, the
+//! length of what is said.
 
 use garret::agent::Options;
 use garret_core::gate::Mode;
@@ -77,7 +77,7 @@ fn the_shortest_messages_are_summed_up_too() {
             talk.model.then(Act::Say(reply.into()));
             let receipt = talk.say(said).receipt;
             assert_no_gap(&talk, &receipt, turn);
-            let done = talk.idle().compaction;
+            let done = talk.idle().summaries;
             assert!(!done.failed, "turn {turn}: {done:?}");
         }
         talk.check();
@@ -91,7 +91,7 @@ fn a_message_far_larger_than_the_window_is_summed_up() {
         let text = "A very long story of bees in row after row. ".repeat(1_000);
         let receipt = talk.say(&text).receipt;
         assert_no_gap(&talk, &receipt, turn);
-        let done = talk.idle().compaction;
+        let done = talk.idle().summaries;
         assert!(!done.failed, "turn {turn}: {done:?}");
     }
     talk.check();
@@ -121,7 +121,8 @@ fn no_clock_keeps_a_conversation_from_going_on_or_dates_it_wrongly() {
     assert!(talk.store().frontier(&session()).unwrap() > 40);
 }
 
-/// What stays the same of the prompts is a record of bounded size, however many bytes a token has.
+/// The part of the prompts that stays the same is a record of bounded size, however many bytes a
+/// token has.
 #[test]
 fn many_long_pins_keep_no_compaction_from_the_prompt() {
     let mut talk = Talk::on(Disk::new(), model(200_000), options());
@@ -132,14 +133,14 @@ fn many_long_pins_keep_no_compaction_from_the_prompt() {
         talk.store().pin(fact.unwrap().id, Pin::User).unwrap();
     }
     talk.say("Hello.");
-    assert!(talk.agent.context(&session()).unwrap().is_some());
+    assert!(talk.agent.session_prefix(&session()).unwrap().is_some());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3))]
 
-    /// Whatever lengths messages and replies have, with idle time after each turn all turns are in
-    /// the prompt or under a summary, and the records agree. Only a message that is longer than what
+    /// For any lengths of messages and replies, with idle time after each turn all turns are in the
+    /// prompt or under a summary, and the records agree. Only a message that is longer than what
     /// compaction keeps free can push turns out, until the idle time after it.
     #[test]
     fn any_lengths_leave_no_gap(

@@ -20,7 +20,7 @@ pub(crate) fn nearly_full() -> Vec<Vec<u8>> {
         let mut rich = talk.killed();
         rich.say(RICH);
         let idled = rich.idle();
-        let done = idled.compaction;
+        let done = idled.summaries;
         if done.leaves > 0 && done.condensed > 0 && done.rebased > 0 {
             assert!(idled.extracted > 2 && idled.inferred, "{idled:?}");
             return talk.disk.images();
@@ -31,7 +31,7 @@ pub(crate) fn nearly_full() -> Vec<Vec<u8>> {
     panic!("summaries are summed up at some time");
 }
 
-/// What a turn and the idle time after it did to the device.
+/// The effects of a turn, and of the idle time after it, on the device.
 struct Run {
     recording: Recording,
     /// Operations of the device when the message was accepted, and when it was answered.
@@ -54,7 +54,7 @@ impl Run {
         talk.say(RICH);
         let answered = talk.disk.ops();
         let idled = talk.idle();
-        assert!(idled.inferred && idled.compaction.condensed > 0, "{idled:?}");
+        assert!(idled.inferred && idled.summaries.condensed > 0, "{idled:?}");
         talk.check();
         let facts = talk.facts();
         let snapshot = talk.agent.snapshot(&session(), 0, 1 << 20).unwrap();

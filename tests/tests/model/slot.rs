@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use garret::agent::{Agent, Options, PERSONA, Parts};
-use garret_core::receipt::{BlockName, Omitted};
+use garret_core::receipt::{BlockName, OmissionKind};
 use garret_core::time::{Confidence, WallTime};
 use garret_core::token::Token;
 use garret_hal::clock::ManualClock;
@@ -103,7 +103,7 @@ fn no_window_is_exceeded_in_any_script() {
                 assert!(block.tokens <= block.ceiling, "{window}, {i}: {block:?}");
             }
             assert!(receipt.block(BlockName::Tracked).unwrap().tokens > 30, "{receipt:?}");
-            assert!(receipt.left_out(Omitted::Pins) > 0 || window > 8_192, "{receipt:?}");
+            assert!(receipt.left_out(OmissionKind::Pins) > 0 || window > 8_192, "{receipt:?}");
         }
     }
 }
@@ -126,7 +126,7 @@ fn fifty_turns_have_one_run_of_tokens() {
     }
 }
 
-/// What was in the cache is the prompt up to what is new, at every one of thirty turns.
+/// The cache holds the prompt up to what is new, at every one of thirty turns.
 #[test]
 fn a_real_model_prefills_only_what_is_new() {
     let Some(model) = find(STARTER) else { return };

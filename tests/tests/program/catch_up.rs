@@ -1,4 +1,4 @@
-//! What idle time would have done is done on demand where scripts leave no idle time.
+//! The work of idle time, done on demand where scripts leave no idle time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,17 +34,17 @@ fn everything_that_is_due_is_done_at_once() {
     let mut later = self::agent(&model, &store);
     let done = smol::block_on(later.catch_up(&session()));
     assert_eq!(done.extracted, 2, "also what was said behind 64 unread messages");
-    assert!(done.compaction.leaves > 0 && store.frontier(&session()).unwrap() > 0, "{done:?}");
+    assert!(done.summaries.leaves > 0 && store.frontier(&session()).unwrap() > 0, "{done:?}");
     assert!(model.ahead().is_empty(), "no prompt was brought into the cache");
     let again = smol::block_on(later.catch_up(&session()));
-    assert_eq!((again.extracted, again.compaction.leaves), (0, 0));
+    assert_eq!((again.extracted, again.summaries.leaves), (0, 0));
     let facts = store.facts(&FactFilter { latest: true, ..FactFilter::default() }).unwrap().facts;
     let has = |value: &str| facts.iter().any(|fact| fact.object.as_deref() == Some(value));
     assert!(has("Ada") && has("Oslo"), "{facts:?}");
 }
 
-/// A disk that is full, a companion that fails: each is told, what doesn't need them is done, and what
-/// wasn't is done once they work.
+/// A disk that is full, a companion that fails: each is told, what doesn't need them is done, and
+/// what wasn't is done once they work.
 #[test]
 fn what_fails_is_told_and_done_later() {
     let medium = FaultyMedium::new(Faults::default());
@@ -112,7 +112,7 @@ fn a_conversation_that_cannot_be_read_fails_the_command() {
     assert_eq!(output.status.code(), Some(1), "{told}");
 }
 
-/// As a script would use it.
+/// A script runs it after each of its messages.
 #[test]
 fn a_script_catches_up_with_what_it_said() {
     let Some(place) = Place::new() else { return };

@@ -23,20 +23,20 @@ pub struct Baseline<M, E> {
     stale: HashSet<SessionId>,
 }
 
-/// Why there is no baseline, or why it can't go on from a conversation.
+/// The reason for which there is no baseline, or it can't go on from a conversation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BaselineError {
     /// The settings don't fit together.
     #[error("no comparison: {0}")]
     Agent(#[from] AgentError),
-    /// Its store in memory failed.
+    /// The store in memory failed.
     #[error("no comparison: no store in memory: {0}")]
     Open(#[from] OpenError),
     /// The conversation can't be read.
     #[error("no comparison: the conversation can't be read: {0}")]
     Read(#[from] ReadError),
-    /// It can't be written to memory.
+    /// A conversation can't be written to memory.
     #[error("no comparison: the conversation can't be copied: {0}")]
     Write(#[from] WriteError),
 }
@@ -122,8 +122,8 @@ impl<M: ChatModel, E: PromptEncoder> Baseline<M, E> {
     /// conversation is begun anew as Garret has it, under either name.
     ///
     /// # Errors
-    /// [`BaselineError::Write`], also where the name is taken: Garret's side may have failed to keep a
-    /// message of that name.
+    /// [`BaselineError::Write`], also where the name is taken: Garret's side may have failed to
+    /// keep a message of that name.
     pub fn rename(&mut self, session: &SessionId, to: &SessionId) -> Result<(), BaselineError> {
         let renamed = self.try_rename(session, to);
         if renamed.is_err() {

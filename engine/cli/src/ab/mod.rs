@@ -1,9 +1,9 @@
 //! The same prompts with and without Garret, side by side.
 //!
-//! The [`Baseline`] is what a chat program without Garret does: the same model, window, sampling and
-//! system prompt, the same tools if there are any, the day's date, and the newest whole turns that fit.
-//! It has no memory of other conversations, no companions and no summaries, and nothing is kept free
-//! for them. It is the same turn loop with all of that off.
+//! The [`Baseline`] is what a chat program without Garret does: the same model, window, sampling
+//! and system prompt, the same tools if there are any, the day's date, and the newest whole turns
+//! that fit. It has no memory of other conversations, no companions and no summaries, and nothing
+//! is kept free for them. It is the same turn loop with all of that off.
 //!
 //! # What makes it fair
 //!
@@ -24,9 +24,9 @@
 //!
 //! # What is kept apart
 //!
-//! The baseline's conversation is in memory alone, with its own replies, and ends with the program. A
-//! conversation that is continued begins with all its turns as Garret has them. The baseline's tools
-//! find what was said in its own conversation.
+//! The baseline's conversation is in memory alone, with its own replies, and ends with the program.
+//! A conversation that is continued begins with all its turns as Garret has them. The baseline's
+//! tools find what was said in its own conversation.
 //!
 //! # What is written
 //!
@@ -51,5 +51,5 @@ mod report;
 mod write;
 
 pub use baseline::{Baseline, BaselineError, plain};
-pub use report::{Answer, Measured, Record, Side, Summary, Totals};
+pub use report::{Answer, MeasuredReply, Record, Side, Summary, Totals};
 pub use write::{Export, NewFile};

@@ -1,4 +1,4 @@
-//! What a comparison comes to.
+//! The account of a comparison.
 
 use garret::agent::Outcome;
 use garret::receipt::{ReceiptReport, RoundReport};
@@ -10,15 +10,15 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// With memory, companions and summaries.
+    /// The side with memory, companions and summaries.
     Garret,
-    /// Without.
+    /// The same model without them.
     Baseline,
 }
 
 impl Side {
-    /// Who answers the prompt of this number, from 1, first, and who second: each goes first every
-    /// other time.
+    /// Returns the sides in the order in which they answer the prompt of this number, from 1: each
+    /// goes first every other time.
     pub const fn order(prompt: u64) -> [Self; 2] {
         match prompt % 2 {
             1 => [Self::Garret, Self::Baseline],
@@ -26,7 +26,7 @@ impl Side {
         }
     }
 
-    /// What it is called for people.
+    /// Returns the name that people read.
     pub const fn label(self) -> &'static str {
         match self {
             Self::Garret => "With Garret",
@@ -35,18 +35,18 @@ impl Side {
     }
 }
 
-/// What one side made of a prompt.
+/// The answer of one side to a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Answer {
-    /// It answered.
-    Measured(Box<Measured>),
-    /// It failed.
+    /// The side answered.
+    Measured(Box<MeasuredReply>),
+    /// The side failed.
     Failed {
-        /// Why.
+        /// The reason.
         error: String,
     },
-    /// It wasn't asked: the program was stopped before.
+    /// The side wasn't asked: the program was stopped before.
     Skipped {
         /// Always true.
         skipped: bool,
@@ -57,8 +57,8 @@ impl Answer {
     /// One that wasn't asked.
     pub const SKIPPED: Self = Self::Skipped { skipped: true };
 
-    /// What it cost, if it answered.
-    pub fn measured(&self) -> Option<&Measured> {
+    /// Returns the cost of the answer, if there is one.
+    pub fn measured(&self) -> Option<&MeasuredReply> {
         match self {
             Self::Measured(measured) => Some(measured),
             _ => None,
@@ -68,30 +68,30 @@ impl Answer {
 
 /// A reply and what it cost; sizes in tokens.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Measured {
-    /// Its text.
+pub struct MeasuredReply {
+    /// The reply's text.
     pub reply: String,
-    /// Why it ended.
+    /// The reason for which the reply ended.
     pub finish: &'static str,
     /// The prompt.
     pub prompt_tokens: u32,
-    /// Of the prompt, found in the KV cache.
+    /// Tokens of the prompt that were in the KV cache.
     pub reused_tokens: u32,
-    /// Decoded before the reply could go on: of the prompt, and of what was looked up.
+    /// Tokens decoded before the reply could go on: of the prompt, and of what was looked up.
     pub prefilled_tokens: u32,
-    /// Generated.
+    /// Tokens generated.
     pub reply_tokens: u32,
-    /// From the message to the first token.
+    /// Milliseconds from the message to the first token.
     pub first_token_ms: Option<f64>,
-    /// From the message to the end.
+    /// Milliseconds from the message to the end.
     pub total_ms: f64,
     /// The account of the prompt.
     pub receipt: ReceiptReport,
-    /// What was looked up on the way.
+    /// Lookups on the way.
     pub tools: Vec<RoundReport>,
 }
 
-impl From<&Outcome> for Measured {
+impl From<&Outcome> for MeasuredReply {
     fn from(outcome: &Outcome) -> Self {
         let receipt = ReceiptReport::new(&outcome.receipt, &outcome.memory);
         let looked_up: u32 = outcome.rounds.iter().map(|round| round.prefilled_tokens).sum();
@@ -113,17 +113,17 @@ impl From<&Outcome> for Measured {
 /// A prompt and both answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Record {
-    /// Its number in this run, from 1.
+    /// The prompt's number in this run, from 1.
     pub prompt: u64,
     /// The conversation.
     pub session: String,
-    /// Its turn in Garret's conversation, if that answered.
+    /// The turn in Garret's conversation, if Garret answered.
     pub turn: Option<TurnSeq>,
-    /// When it was asked.
+    /// The moment at which the prompt was asked.
     pub at: Option<String>,
     /// The prompt.
     pub user: String,
-    /// Who answered first.
+    /// The side that answered first.
     pub first: Side,
     /// Garret's answer.
     pub garret: Answer,
@@ -171,10 +171,10 @@ impl Record {
     }
 }
 
-/// What all prompts of a run come to.
+/// The account of all prompts of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
-    /// How many there were.
+    /// The number of prompts.
     pub prompts: u64,
     /// Garret's side.
     pub garret: Totals,
@@ -198,7 +198,7 @@ impl Summary {
 /// Sums over the prompts that a side answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Totals {
-    /// How many those are.
+    /// The number of answers.
     pub answered: u64,
     /// Tokens of all prompts.
     pub prompt_tokens: u64,
@@ -215,7 +215,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, measured: &Measured) {
+    fn add(&mut self, measured: &MeasuredReply) {
         self.answered += 1;
         self.prompt_tokens += u64::from(measured.prompt_tokens);
         self.prefilled_tokens += u64::from(measured.prefilled_tokens);
@@ -256,7 +256,7 @@ mod tests {
             omitted: Vec::new(),
             memory: Vec::new(),
         };
-        Answer::Measured(Box::new(Measured {
+        Answer::Measured(Box::new(MeasuredReply {
             reply: "ok".into(),
             finish: "stop",
             prompt_tokens: 100,

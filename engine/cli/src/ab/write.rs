@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use super::report::{Answer, Record, Side, Summary, Totals};
 
-/// A new file: JSON lines, or Markdown where it is called so. What was written stays when the program
-/// is stopped.
+/// A new file: JSON lines, or Markdown where it is called so. What was written stays when the
+/// program is stopped.
 #[derive(Debug)]
 pub struct Export<W = NewFile> {
     out: W,
@@ -23,7 +23,7 @@ pub struct Export<W = NewFile> {
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
-    file: Option<Whole<File>>,
+    file: Option<WholeFile<File>>,
 }
 
 impl Write for NewFile {
@@ -31,7 +31,7 @@ impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let file = match &mut self.file {
             Some(file) => file,
-            None => self.file.insert(Whole { file: open(&self.path)?, length: 0 }),
+            None => self.file.insert(WholeFile { file: open(&self.path)?, length: 0 }),
         };
         let written = file.write(bytes);
         if written.is_err() && file.length == 0 {
@@ -48,13 +48,13 @@ impl Write for NewFile {
 
 /// A file that ends with something whole.
 #[derive(Debug)]
-struct Whole<F> {
+struct WholeFile<F> {
     file: F,
     /// Its bytes.
     length: u64,
 }
 
-impl<F: Write + Cut> Whole<F> {
+impl<F: Write + Shortenable> WholeFile<F> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.file.write_all(bytes) {
             Ok(()) => self.length += bytes.len() as u64,
@@ -67,13 +67,13 @@ impl<F: Write + Cut> Whole<F> {
     }
 }
 
-/// What can be made shorter.
-trait Cut {
+/// A file that can be made shorter.
+trait Shortenable {
     /// Takes away what comes after so many bytes.
     fn cut(&mut self, length: u64) -> io::Result<()>;
 }
 
-impl Cut for File {
+impl Shortenable for File {
     fn cut(&mut self, length: u64) -> io::Result<()> {
         self.set_len(length)?;
         self.seek(io::SeekFrom::Start(length)).map(drop)
@@ -108,7 +108,7 @@ impl Export {
 }
 
 #[derive(Serialize)]
-struct Last<'a> {
+struct SummaryLine<'a> {
     summary: &'a Summary,
 }
 
@@ -140,7 +140,7 @@ impl<W: Write> Export<W> {
         let mut text = Vec::new();
         match self.markdown {
             true => table(&mut text, summary)?,
-            false => writeln!(text, "{}", serde_json::to_string(&Last { summary })?)?,
+            false => writeln!(text, "{}", serde_json::to_string(&SummaryLine { summary })?)?,
         }
         self.out.write_all(&text)?;
         self.out.flush()
@@ -179,8 +179,8 @@ fn table(out: &mut Vec<u8>, summary: &Summary) -> io::Result<()> {
     Ok(())
 }
 
-impl super::Measured {
-    /// What it cost, in a line.
+impl super::MeasuredReply {
+    /// Returns the cost in a line.
     pub fn in_words(&self) -> String {
         let Self { prompt_tokens, prefilled_tokens, reply_tokens, finish, .. } = self;
         let first = self.first_token_ms.map_or("-".into(), seconds);
@@ -225,12 +225,12 @@ mod tests {
 
     /// A file on a device that fills up.
     #[derive(Debug, Default)]
-    struct Small {
+    struct FullDevice {
         bytes: Vec<u8>,
         room: usize,
     }
 
-    impl Write for Small {
+    impl Write for FullDevice {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let taken = bytes.len().min(self.room - self.bytes.len());
             self.bytes.extend_from_slice(&bytes[..taken]);
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    impl Cut for Small {
+    impl Shortenable for FullDevice {
         fn cut(&mut self, length: u64) -> io::Result<()> {
             self.bytes.truncate(usize::try_from(length).unwrap());
             Ok(())
@@ -252,8 +252,8 @@ mod tests {
     #[test]
     fn a_device_that_fills_up_has_whole_records_alone() {
         for room in 0..30 {
-            let small = Small { room, ..Small::default() };
-            let mut file = Whole { file: small, length: 0 };
+            let small = FullDevice { room, ..FullDevice::default() };
+            let mut file = WholeFile { file: small, length: 0 };
             let mut whole = Vec::new();
             for record in ["first line\n", "second\n", "third line\n"] {
                 let fits = whole.len() + record.len() <= room;

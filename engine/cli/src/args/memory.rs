@@ -15,8 +15,8 @@ pub(crate) struct Memory {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MemoryAction {
-    /// Find messages and facts by their words, in any language, and by their meaning where there are
-    /// vectors; no chat model is needed
+    /// Find messages and facts by their words, in any language, and by their meaning where there
+    /// are vectors; no chat model is needed
     Search(Search),
     /// Store a fact: a statement with a source and a date
     Add(Add),
@@ -32,7 +32,8 @@ pub(crate) enum MemoryAction {
     List(List),
     /// Show how what a fact says changed, the oldest first
     History(Get),
-    /// Have a fact stand in every prompt, as far as there is room; what replaces it takes its pin over
+    /// Have a fact stand in every prompt, as far as there is room; what replaces it takes its pin
+    /// over
     Pin(Pin),
     /// Take a fact's pin away
     Unpin(Pin),
@@ -47,7 +48,7 @@ pub(crate) enum MemoryAction {
         #[arg(long)]
         json: bool,
     },
-    /// How much is remembered, and in how many bytes
+    /// Count what is remembered, and its bytes
     Stats {
         /// Print JSON
         #[arg(long)]
@@ -55,12 +56,12 @@ pub(crate) enum MemoryAction {
     },
     /// Forget for good: from records, index, vectors and the bytes of every file
     ///
-    /// Without --yes it says what would go. A turn goes with its reply, its receipt, the facts that were
-    /// said in it and the summaries that cover it; with anything go the notes of the engine and what
-    /// the model saw. A line in a ledger stays, which says when how much was forgotten, and
-    /// not what.
+    /// Without --yes it says what would go. A turn goes with its reply, its receipt, the facts that
+    /// were said in it and the summaries that cover it; with anything go the notes of the engine
+    /// and what the model saw. A line in a ledger stays, which says when how much was forgotten,
+    /// and not what.
     Forget(Forget),
-    /// When how much was forgotten
+    /// List when how much was forgotten
     Ledger {
         /// Print JSON
         #[arg(long)]
@@ -102,7 +103,7 @@ pub(crate) enum MemoryAction {
 
 #[derive(Debug, Args)]
 pub(crate) struct Search {
-    /// What to look for; any text will do, operators have no meaning
+    /// Text to look for; operators have no meaning
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: String,
     /// Most hits to print
@@ -111,19 +112,19 @@ pub(crate) struct Search {
     /// Search this conversation alone
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// As it was at this moment: what had been said, and what was true then
+    /// Search as of this moment: what had been said, and what was true then
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub(crate) as_of: Option<i64>,
-    /// What this one said: user, assistant, or a name
+    /// Find what this source said: user, assistant, or a name
     #[arg(long, value_name = "NAME")]
     pub(crate) source: Option<String>,
-    /// What is of this kind; may be given several times
+    /// Find what is of this kind; may be given several times
     #[arg(long)]
-    pub(crate) kind: Vec<Wanted>,
+    pub(crate) kind: Vec<KindFilter>,
     /// Facts that were replaced or have ended, too
     #[arg(long)]
     pub(crate) replaced: bool,
-    /// How many of the first hits the configured reranker reads; 0 for none [default: 20]
+    /// Number of first hits that the configured reranker reads; 0 for none [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub(crate) rerank: Option<u16>,
     /// Print JSON
@@ -138,7 +139,7 @@ pub(crate) struct Search {
 pub(crate) struct Add {
     #[command(flatten)]
     pub(crate) statement: Statement,
-    /// What it says; `-` reads standard input
+    /// Text of the fact; `-` reads standard input
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: String,
 }
@@ -147,7 +148,7 @@ pub(crate) struct Add {
 pub(crate) struct Import {
     /// File of lines; `-` reads standard input
     pub(crate) file: PathBuf,
-    /// With an export: give conversations whose names are taken another one
+    /// Give conversations of an export whose names are taken another one
     #[arg(long)]
     pub(crate) rename: bool,
     /// Conversation of the lines that name none
@@ -164,27 +165,27 @@ pub(crate) struct Supersede {
     pub(crate) statement: Statement,
     /// The fact to replace, such as f12
     pub(crate) id: String,
-    /// What the new one says; `-` reads standard input
+    /// Text of the new fact; `-` reads standard input
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: String,
 }
 
-/// What there is to say of a fact beside its text.
+/// The properties of a fact beside its text.
 #[derive(Debug, Args)]
 pub(crate) struct Statement {
-    /// Who said it: user, assistant, tool, document, or anybody's name
+    /// Source of the fact: user, assistant, tool, document, or anybody's name
     #[arg(long, value_name = "NAME", default_value = "user")]
     pub(crate) source: String,
-    /// Whom or what it is about
+    /// Subject: whom or what the fact is about
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
-    /// What it says about the subject, such as lives_in
+    /// Predicate: what the fact says about the subject, such as lives_in
     #[arg(long, value_name = "WORD", requires = "subject")]
     pub(crate) predicate: Option<String>,
     /// The value, such as Oslo
     #[arg(long, value_name = "TEXT", requires = "subject")]
     pub(crate) object: Option<String>,
-    /// From when on it is true [default: now]
+    /// Moment from which on the fact is true [default: now]
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub(crate) valid_at: Option<i64>,
     /// Until when it is true
@@ -199,13 +200,13 @@ pub(crate) struct Statement {
     /// The words of that turn that it rests on
     #[arg(long, value_name = "TEXT", requires = "session")]
     pub(crate) quote: Option<String>,
-    /// It was inferred, not said
+    /// Mark the fact as inferred, not said
     #[arg(long)]
     pub(crate) inferred: bool,
     /// A fact it was inferred from; may be given several times
     #[arg(long, value_name = "ID")]
     pub(crate) from: Vec<String>,
-    /// How much it matters, 0 to 10 [default: rated by rules]
+    /// Salience: how much the fact matters, 0 to 10 [default: rated by rules]
     #[arg(long, value_name = "N")]
     pub(crate) salience: Option<f32>,
     /// Print JSON
@@ -225,7 +226,7 @@ pub(crate) struct Forget {
     /// Every turn and fact with these words in it, in any case of their letters
     #[arg(long = "match", value_name = "TEXT", group = "what")]
     pub(crate) matching: Option<String>,
-    /// Do it; there is no way back
+    /// Forget for good; there is no way back
     #[arg(long)]
     pub(crate) yes: bool,
     /// Print JSON
@@ -253,31 +254,31 @@ pub(crate) struct Pin {
 
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Those that are pinned and true now, in the order in which prompts have them
+    /// Only facts that are pinned and true now, in the order in which prompts have them
     #[arg(long, conflicts_with_all = ["as_of", "latest", "kind", "source", "subject", "predicate", "session", "after", "limit"])]
     pub(crate) pinned: bool,
-    /// Those that were true at this moment
+    /// Only facts that were true at this moment
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub(crate) as_of: Option<i64>,
-    /// Those that nothing replaced and that have no end
+    /// Only facts that nothing replaced and that have no end
     #[arg(long)]
     pub(crate) latest: bool,
-    /// Those of this kind
+    /// Only facts of this kind
     #[arg(long)]
     pub(crate) kind: Option<Kind>,
-    /// Those of this source
+    /// Only facts of this source
     #[arg(long, value_name = "NAME")]
     pub(crate) source: Option<String>,
-    /// Those about this subject
+    /// Only facts about this subject
     #[arg(long, value_name = "NAME")]
     pub(crate) subject: Option<String>,
-    /// Those of this predicate
+    /// Only facts of this predicate
     #[arg(long, value_name = "WORD")]
     pub(crate) predicate: Option<String>,
-    /// Those said in this conversation
+    /// Only facts said in this conversation
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Those after this one: the last of the page before
+    /// Only facts after this one: the last of the page before
     #[arg(long, value_name = "ID")]
     pub(crate) after: Option<String>,
     /// Most facts to print
@@ -290,8 +291,8 @@ pub(crate) struct List {
 
 /// Kinds of what can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Wanted {
-    /// What was said
+pub(crate) enum KindFilter {
+    /// A message: what was said
     Message,
     /// A fact of any kind
     Fact,
@@ -305,7 +306,7 @@ pub(crate) enum Wanted {
     Derives,
 }
 
-impl Wanted {
+impl KindFilter {
     pub(crate) const fn kinds(self) -> &'static [search::Kind] {
         use search::Kind::{Fact, Message};
         match self {

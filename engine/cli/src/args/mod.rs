@@ -9,7 +9,7 @@ use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcom
 use garret::config::KEYS;
 use memory::Memory;
 
-/// What was asked for.
+/// The command that was asked for, with its settings.
 #[derive(Debug)]
 pub(super) struct Invocation {
     pub(super) command: Command,
@@ -108,7 +108,7 @@ pub(super) enum SessionAction {
     Export(SessionExport),
     /// Find words, or a pattern between slashes, in what was said
     Grep(ToolArgs),
-    /// What a summary (s3) or a turn (turn 12) is, without its text
+    /// Describe a summary (s3) or a turn (turn 12) without its text
     Describe(ToolArgs),
     /// The exact turns under a summary (s3), or the exact words of a turn (turn 12)
     Expand(ToolArgs),
@@ -138,12 +138,12 @@ pub(super) struct SessionExport {
     pub(super) turn: Option<u64>,
 }
 
-/// How a conversation is written down.
+/// The form in which a conversation is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum ExportFormat {
-    /// For people
+    /// Markdown, for people
     Markdown,
-    /// For programs, and exact
+    /// JSON, for programs, and exact
     Json,
 }
 
@@ -152,7 +152,7 @@ pub(super) enum ExportFormat {
 pub(super) struct ToolArgs {
     /// Name of the conversation
     pub(super) id: String,
-    /// What is asked for; in=all, k=N, skip=N and before=TURN narrow it
+    /// Words of the request; in=all, k=N, skip=N and before=TURN narrow it
     pub(super) words: Vec<String>,
     /// Print JSON
     #[arg(long)]
@@ -177,7 +177,7 @@ pub(super) enum ModelsAction {
     Check {
         /// A GGUF file
         file: PathBuf,
-        /// What it is to be used for [default: whatever it is]
+        /// Use to check for [default: whatever the file is for]
         #[arg(long)]
         role: Option<ModelUse>,
         /// Print JSON
@@ -186,7 +186,7 @@ pub(super) enum ModelsAction {
     },
 }
 
-/// What a model can be used for.
+/// A use of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum ModelUse {
     /// Answers

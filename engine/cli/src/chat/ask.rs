@@ -12,10 +12,10 @@ use rustyline::Editor;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 
-use super::commands::{self, Next};
+use super::commands::{self, NextStep};
 use super::compare::View;
 use super::talk::Talk;
-use crate::{Ended, lines, output};
+use crate::{CommandResult, lines, output};
 
 /// Talks until the user leaves.
 pub(super) fn run(
@@ -23,7 +23,7 @@ pub(super) fn run(
     config: &Config,
     clock: &dyn Clock,
     entropy: &dyn Entropy,
-) -> Ended {
+) -> CommandResult {
     let mut prompt = Prompt::new(config)?;
     greet(talk)?;
     let mut leaving = false;
@@ -34,10 +34,10 @@ pub(super) fn run(
             Ok(line) => {
                 leaving = false;
                 match commands::run(&line, talk, clock, entropy) {
-                    Ok(Next::Ask) => {}
-                    Ok(Next::Leave) => break,
-                    Ok(Next::Say(text)) => leaving = say(talk, &text)?,
-                    Ok(Next::Forget(said)) => prompt.forget(&said)?,
+                    Ok(NextStep::Ask) => {}
+                    Ok(NextStep::Leave) => break,
+                    Ok(NextStep::Say(text)) => leaving = say(talk, &text)?,
+                    Ok(NextStep::Forget(said)) => prompt.forget(&said)?,
                     Err(error) => output::complain(error.as_ref()),
                 }
                 if let Some(asked) = talk.interrupts.must_end() {
@@ -76,8 +76,8 @@ fn greet(talk: &Talk) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Holds one turn at the terminal and returns true when it was interrupted. A failed turn is reported,
-/// and the conversation goes on.
+/// Holds one turn at the terminal and returns true when it was interrupted. A failed turn is
+/// reported, and the conversation goes on.
 fn say(talk: &mut Talk, text: &str) -> Result<bool, Box<dyn Error>> {
     if let Some(compared) = talk.compare(text, View::of_stdout())? {
         return Ok(compared.finish == Finish::Cancelled);

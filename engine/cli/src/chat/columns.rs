@@ -4,11 +4,13 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// The lines of two texts in columns of `width` cells each, `BETWEEN` them.
 pub(super) fn side_by_side(left: &str, right: &str, width: usize) -> String {
-    let (left, right) = (wrapped(left, width), wrapped(right, width));
+    let left = wrapped(left, width);
+    let right = wrapped(right, width);
     let mut text = String::new();
     for row in 0..left.len().max(right.len()) {
         let cell = |column: &[String]| column.get(row).cloned().unwrap_or_default();
-        let (left, right) = (cell(&left), cell(&right));
+        let left = cell(&left);
+        let right = cell(&right);
         let pad = " ".repeat(width.saturating_sub(left.width()));
         text += [&*left, &*pad, BETWEEN, &*right].concat().trim_end();
         text.push('\n');
@@ -27,14 +29,15 @@ pub(super) const fn width(cells: usize) -> usize {
     cells.saturating_sub(BETWEEN.len()) / 2
 }
 
-/// The lines of `text`, each of at most `width` cells: broken between words where there are some, and
-/// elsewhere where there are none.
+/// The lines of `text`, each of at most `width` cells: broken between words where there are some,
+/// and elsewhere where there are none.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     text.lines().flat_map(|line| wrapped_line(&line.replace('\t', "    "), width)).collect()
 }
 
 fn wrapped_line(line: &str, width: usize) -> Vec<String> {
-    let (mut lines, mut rest) = (Vec::new(), line);
+    let mut lines = Vec::new();
+    let mut rest = line;
     loop {
         let fitting = fitting(rest, width);
         let (head, tail) = rest.split_at(fitting);
@@ -52,7 +55,8 @@ fn wrapped_line(line: &str, width: usize) -> Vec<String> {
     }
 }
 
-/// Bytes of the longest beginning of `line` that has at most `width` cells, and at least one character.
+/// Bytes of the longest beginning of `line` that has at most `width` cells, and at least one
+/// character.
 fn fitting(line: &str, width: usize) -> usize {
     let mut cells = 0;
     let over = line.char_indices().find(|(at, c)| {

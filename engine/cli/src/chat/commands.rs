@@ -13,7 +13,7 @@ use crate::session_name::new_session;
 use crate::{memory, output, session, tools};
 
 /// The step after a line.
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// Ask for another line.
     Ask,
     /// Say this to the model.
@@ -30,23 +30,24 @@ pub(super) fn run(
     talk: &mut Talk,
     clock: &dyn Clock,
     entropy: &dyn Entropy,
-) -> Result<Next, Box<dyn Error>> {
+) -> Result<NextStep, Box<dyn Error>> {
     let trimmed = line.trim();
-    let Some(command) = trimmed.strip_prefix('/') else { return Ok(Next::Say(line.into())) };
+    let Some(command) = trimmed.strip_prefix('/') else { return Ok(NextStep::Say(line.into())) };
     if command.starts_with('/') {
         let said = line.trim_start().strip_prefix('/').unwrap_or(line);
-        return Ok(Next::Say(said.into()));
+        return Ok(NextStep::Say(said.into()));
     }
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     let rest = rest.trim();
     match (name, rest) {
         ("help", "") => output::say(HELP)?,
-        ("quit" | "exit", "") => return Ok(Next::Leave),
+        ("quit" | "exit", "") => return Ok(NextStep::Leave),
         ("why", "") => why::print(&talk.agent, &talk.session)?,
         ("find", "") => return Err("/find needs words to look for".into()),
         ("find", text) => memory::find(&talk.agent, text)?,
         ("grep" | "expand" | "describe" | "timeline" | "pinned" | "entity", payload) => {
-            let (store, embedder) = (talk.agent.store(), talk.agent.embedder());
+            let store = talk.agent.store();
+            let embedder = talk.agent.embedder();
             tools::command(store, embedder, &talk.session, name, payload)?;
         }
         ("session", "") => {
@@ -69,7 +70,7 @@ pub(super) fn run(
         }
         _ => return Err(unknown(name).into()),
     }
-    Ok(Next::Ask)
+    Ok(NextStep::Ask)
 }
 
 fn enter(talk: &mut Talk, session: SessionId) {
@@ -116,7 +117,7 @@ fn is_moved(store: &Store, from: &SessionId, to: &SessionId) -> bool {
     matches!((store.session(from), store.session(to)), (Ok(None), Ok(Some(_))))
 }
 
-fn delete(talk: &mut Talk, id: &SessionId, fresh: SessionId) -> Result<Next, Box<dyn Error>> {
+fn delete(talk: &mut Talk, id: &SessionId, fresh: SessionId) -> Result<NextStep, Box<dyn Error>> {
     let said = session::delete(talk.agent.store(), id);
     let is_gone = said.is_ok() || matches!(talk.agent.store().session(id), Ok(None));
     if is_gone && let Some(comparison) = &mut talk.comparison {
@@ -127,7 +128,7 @@ fn delete(talk: &mut Talk, id: &SessionId, fresh: SessionId) -> Result<Next, Box
     if talk.session == *id {
         enter(talk, fresh);
     }
-    Ok(Next::Forget(said))
+    Ok(NextStep::Forget(said))
 }
 
 fn unknown(name: &str) -> String {

@@ -43,7 +43,7 @@ pub(super) enum View {
 }
 
 /// The end of a message that was answered twice.
-pub(super) struct Compared {
+pub(super) struct ComparedTurn {
     /// End of Garret's reply, unless the other was interrupted.
     pub(super) finish: Finish,
     /// The reason for which Garret didn't answer.
@@ -75,7 +75,7 @@ impl Comparison {
             export.end(&self.summary).map_err(|error| unwritten(&error, prompts))?;
         }
         if json {
-            return output::say_json(&Last { summary: &self.summary });
+            return output::say_json(&SummaryLine { summary: &self.summary });
         }
         Ok(output::say(table(&self.summary).trim_end())?)
     }
@@ -88,12 +88,12 @@ impl Comparison {
         interrupts: &Interrupts,
         text: &str,
         view: View,
-    ) -> Result<Compared, Box<dyn Error>> {
+    ) -> Result<ComparedTurn, Box<dyn Error>> {
         self.baseline.follow(agent.store(), session)?;
         let prompt = self.summary.prompts + 1;
         let now = SystemClock::new().wall().unix_ms;
         let mut record = Record::new(prompt, session, text, now);
-        let mut compared = Compared { finish: Finish::Stop, error: None };
+        let mut compared = ComparedTurn { finish: Finish::Stop, error: None };
         let mut printed = Ok(());
         for side in Side::order(prompt) {
             let stopped = compared.finish == Finish::Cancelled && view.is_script();
@@ -139,7 +139,7 @@ impl Comparison {
     }
 }
 
-impl Compared {
+impl ComparedTurn {
     /// Notes how `side` ended its turn.
     fn note(&mut self, side: Side, outcome: &Result<Outcome, TurnError>) {
         match (outcome, side) {
@@ -156,7 +156,7 @@ impl Compared {
 }
 
 #[derive(Serialize)]
-struct Last<'a> {
+struct SummaryLine<'a> {
     summary: &'a Summary,
 }
 
@@ -229,7 +229,7 @@ fn ticker(side: Side, text: &str, cells: usize) -> io::Result<()> {
     out.flush()
 }
 
-/// Both answers side by side.
+/// Lays both answers out side by side.
 fn block(record: &Record, cells: usize) -> String {
     let width = columns::width(cells);
     let [left, right] = [Side::Garret, Side::Baseline];

@@ -38,7 +38,7 @@ impl Lines {
 /// Most bytes of a line with its end: a message as large as the store takes.
 const MAX_LINE: u64 = garret_storage::MAX_BYTES as u64 + 2;
 
-/// Why a line can't be answered.
+/// The reason for which a line can't be answered.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum InputError {
     #[error(

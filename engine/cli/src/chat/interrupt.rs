@@ -42,7 +42,7 @@ impl Interrupts {
             watched.into_iter().filter(|signal| ignored & (1 << (*signal as u32 - 1)) == 0),
         )?;
         let shared = Arc::new(Shared::default());
-        let forward = Forward {
+        let forward = SignalForwarder {
             shared: Arc::clone(&shared),
             terminal: tcgetattr(rustix::stdio::stdin()).ok(),
             line_editing,
@@ -60,8 +60,8 @@ impl Interrupts {
         (TurnGuard(&self.shared), cancel)
     }
 
-    /// Runs a turn that a signal can stop, as can a failure to print. Returns what `run` returned, and
-    /// that failure.
+    /// Runs a turn that a signal can stop, as can a failure to print. Returns what `run` returned,
+    /// and that failure.
     pub(super) fn stoppable<T>(
         &self,
         print: &mut dyn FnMut(&str) -> io::Result<()>,
@@ -104,14 +104,14 @@ impl Drop for TurnGuard<'_> {
     }
 }
 
-struct Forward {
+struct SignalForwarder {
     shared: Arc<Shared>,
     /// The terminal's settings before line editing changed them.
     terminal: Option<Termios>,
     line_editing: bool,
 }
 
-impl Forward {
+impl SignalForwarder {
     async fn run(self, mut signals: Signals) {
         while let Some(signal) = signals.next().await {
             let Ok(signal) = signal else { continue };

@@ -23,13 +23,13 @@ use garret_storage::Store;
 use self::compare::{Comparison, LocalBaseline};
 use self::interrupt::Interrupts;
 use self::talk::{Snapshots, Talk};
-use crate::Ended;
+use crate::CommandResult;
 use crate::ab::Export;
 use crate::args::Chat;
 use crate::session_name::new_session;
 
 /// Runs the command.
-pub(super) fn run(config: &Config, chat: &Chat) -> Ended {
+pub(super) fn run(config: &Config, chat: &Chat) -> CommandResult {
     if chat.once.as_ref().is_some_and(|text| text.trim().is_empty()) {
         return Err("the message is empty: give --once a text".into());
     }

@@ -17,10 +17,10 @@ use serde::Serialize;
 use smol::channel::bounded;
 use smol::future::or;
 
-use super::compare::{Compared, Comparison, View};
+use super::compare::{ComparedTurn, Comparison, View};
 use super::input;
 use super::interrupt::Interrupts;
-use crate::{Ended, output};
+use crate::{CommandResult, output};
 
 /// A conversation in progress.
 pub(super) struct Talk {
@@ -49,14 +49,14 @@ impl Snapshots {
 }
 
 impl Talk {
-    pub(super) fn once(&mut self, text: &str) -> Ended {
+    pub(super) fn once(&mut self, text: &str) -> CommandResult {
         let finish = self.answer(text)?;
         self.summarise();
         Ok(self.status(finish))
     }
 
     /// Answers every line of standard input until it ends or a signal says so.
-    pub(super) fn lines(&mut self) -> Ended {
+    pub(super) fn lines(&mut self) -> CommandResult {
         let mut lines = input::Lines::of_stdin();
         while let Some(line) = self.idle_while(|| lines.next())? {
             if line.trim().is_empty() {
@@ -73,7 +73,7 @@ impl Talk {
 
     /// Summarises older turns if the prompt is too full for another one: nobody may ever be idle.
     fn summarise(&mut self) {
-        smol::block_on(self.agent.compact(&self.session, When::Pressed));
+        smol::block_on(self.agent.summarise(&self.session, When::Pressed));
     }
 
     fn status(&self, finish: Finish) -> ExitCode {
@@ -121,7 +121,8 @@ impl Talk {
         }
     }
 
-    /// Keeps the model's state for the next run. A failure costs no more than time at the next start.
+    /// Keeps the model's state for the next run. A failure costs no more than time at the next
+    /// start.
     pub(super) fn keep(&mut self) {
         let Snapshots { policy, most } = self.snapshots;
         if policy == SnapshotPolicy::Off {
@@ -151,20 +152,20 @@ impl Talk {
         Ok(outcome.finish)
     }
 
-    /// Answers a message with and without Garret and shows both answers; `None` where there is nothing
-    /// to compare with.
+    /// Answers a message with and without Garret and shows both answers; `None` where there is
+    /// nothing to compare with.
     pub(super) fn compare(
         &mut self,
         text: &str,
         view: View,
-    ) -> Result<Option<Compared>, Box<dyn Error>> {
+    ) -> Result<Option<ComparedTurn>, Box<dyn Error>> {
         let Self { agent, session, interrupts, comparison, .. } = self;
         let Some(comparison) = comparison else { return Ok(None) };
         comparison.run(agent, session, interrupts, text, view).map(Some)
     }
 
-    /// Answers a message in one turn that a signal can stop; so does a failure to print it, which is returned once what
-    /// was said is kept.
+    /// Answers a message in one turn that a signal can stop; so does a failure to print it, which
+    /// is returned once what was said is kept.
     pub(super) fn turn(
         &mut self,
         text: &str,

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use garret::agent::{Context, LastReceipt};
+use garret::agent::{LastReceipt, SessionPrefix};
 use garret::open::LocalAgent;
 use garret::receipt::{CompanionsReport, RoundReport};
 use garret_core::id::SessionId;
@@ -16,11 +16,11 @@ pub(super) fn print(agent: &LocalAgent, session: &SessionId) -> Result<(), Box<d
     match agent.last_receipt(session)? {
         Some(last) => {
             let mut text = explain(&last);
-            if let Some(context) = agent.context(session)? {
+            if let Some(context) = agent.session_prefix(session)? {
                 text += &explain_beginning(&context);
             }
             output::say(text.trim_end())?;
-            if let Some(compaction) = agent.last_compaction(session)? {
+            if let Some(compaction) = agent.last_summary_run(session)? {
                 output::say(&format!("Compaction: {compaction}."))?;
             }
             if let Some(protocol) = agent.tool_protocol() {
@@ -74,7 +74,7 @@ fn explain(last: &LastReceipt) -> String {
     text + &companions(&last.receipt.companions)
 }
 
-/// Which companions were to run after the turn, and what was noticed.
+/// Says which companions were to run after the turn, and what was noticed.
 fn companions(report: &CompanionsReport) -> String {
     let CompanionsReport { infer, compact, extract, .. } = *report;
     let due = [(infer, "infer"), (compact, "compact"), (extract, "read for facts")];
@@ -87,7 +87,7 @@ fn companions(report: &CompanionsReport) -> String {
     format!("Companions: {due} ({noticed}).\n")
 }
 
-/// That a companion doesn't go on from the conversation.
+/// Says that a companion doesn't go on from the conversation.
 fn explain_own(companion: Companion, facts: ModelFacts) -> String {
     let name = companion.as_str();
     let hash: String = facts.fingerprint.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
@@ -98,21 +98,22 @@ fn explain_own(companion: Companion, facts: ModelFacts) -> String {
     )
 }
 
-/// What stands in the system message, since when, and what history begins with.
-fn explain_beginning(context: &Context) -> String {
+/// Says what stands in the system message, since when, and what history begins with.
+fn explain_beginning(prefix: &SessionPrefix) -> String {
     let list = |letter: char, ids: &[u64]| {
         let ids: Vec<_> = ids.iter().map(|id| format!("{letter}{id}")).collect();
         if ids.is_empty() { "none".to_owned() } else { ids.join(", ") }
     };
-    let (facts, summaries) = (list('f', &context.facts), list('s', &context.summaries));
+    let facts = list('f', &prefix.facts);
+    let summaries = list('s', &prefix.summaries);
     let mut text = format!(
         "The prompt begins as it was made for turn {}: facts {facts}; summaries {summaries}.\n",
-        context.made_at
+        prefix.made_at
     );
-    if let Some(covered) = context.from.checked_sub(1).filter(|turn| *turn > 0) {
+    if let Some(covered) = prefix.from.checked_sub(1).filter(|turn| *turn > 0) {
         text += &format!(
             "Summaries cover turns 1-{covered}; the last prompt before had {} tokens.\n",
-            context.before
+            prefix.before
         );
     }
     text

@@ -72,7 +72,7 @@ pub(super) fn after_add(config: &Config, store: &Store) {
     }
 }
 
-/// What is embedded without being asked for.
+/// Texts that are embedded without being asked for.
 const FEW: usize = 64;
 
 fn all(store: &Store, embedder: &dyn Embed) -> Result<usize, Box<dyn Error>> {

@@ -4,8 +4,8 @@ use std::error::Error;
 use std::io::Read;
 
 use garret::config::Config;
-use garret::infer::presence;
 use garret::open;
+use garret::remember::fading;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Clock as _;
 use garret_hal::clock::SystemClock;
@@ -26,7 +26,7 @@ type Done = Result<(), Box<dyn Error>>;
 /// `garret memory add`.
 pub(super) fn add(config: &Config, add: &Add) -> Done {
     let text = text(&add.text)?;
-    let fact = Said::new(&text, &add.statement)?;
+    let fact = TypedFact::new(&text, &add.statement)?;
     let store = open::store(config)?;
     let now = SystemClock::new().wall();
     let added = store.add_fact(&fact.new_fact(), now)?;
@@ -46,7 +46,7 @@ pub(super) fn supersede(config: &Config, new: &Supersede) -> Done {
         Id::Message { .. } => return Err("a message stays said: only a fact is superseded".into()),
     };
     let text = text(&new.text)?;
-    let fact = Said::new(&text, &new.statement)?;
+    let fact = TypedFact::new(&text, &new.statement)?;
     let store = open::existing_store(config)?;
     let added = store.supersede(old, &fact.new_fact(), SystemClock::new().wall());
     tell_added(&added.map_err(|error| known(error, old))?, new.statement.json)?;
@@ -72,7 +72,7 @@ pub(super) fn get(store: &Store, get: &Get) -> Done {
     match get.id.parse()? {
         Id::Fact(id) => {
             let fact = store.fact(id)?.ok_or_else(|| unknown(id))?;
-            show(&Shown::of(store, &fact)?, get.json)
+            show(&ShownFact::of(store, &fact)?, get.json)
         }
         Id::Message { session, turn, source } => message(store, &session, turn, source, get.json),
     }
@@ -88,7 +88,7 @@ pub(super) fn history(store: &Store, get: &Get) -> Done {
         return Err(unknown(id).into());
     }
     facts.iter().try_for_each(|fact| {
-        let shown = Shown::of(store, fact)?;
+        let shown = ShownFact::of(store, fact)?;
         if get.json { output::say_json(&shown) } else { Ok(output::say(&shown.in_short())?) }
     })
 }
@@ -100,14 +100,15 @@ pub(super) fn pin(store: &Store, given: &memory::Pin, pin: Pin) -> Done {
         Id::Message { .. } => return Err("only facts are pinned: give the id of one".into()),
     };
     store.pin(id, pin).map_err(|error| known(error, id))?;
-    let fact = Shown::of(store, &store.fact(id)?.ok_or_else(|| unknown(id))?)?;
+    let fact = ShownFact::of(store, &store.fact(id)?.ok_or_else(|| unknown(id))?)?;
     if given.json { output::say_json(&fact) } else { Ok(output::say(&fact.in_short())?) }
 }
 
 /// The facts that every prompt has, as far as there is room.
 fn pinned(store: &Store, json: bool) -> Done {
     let facts = store.pinned(SystemClock::new().wall())?;
-    let facts = facts.iter().map(|fact| Shown::of(store, fact)).collect::<Result<Vec<_>, _>>()?;
+    let facts =
+        facts.iter().map(|fact| ShownFact::of(store, fact)).collect::<Result<Vec<_>, _>>()?;
     if json {
         return output::say_json(&Page { facts, next: None });
     }
@@ -144,7 +145,7 @@ pub(super) fn list(store: &Store, list: &List) -> Done {
         after,
         limit: list.limit.into(),
     })?;
-    let facts = page.facts.iter().map(|fact| Shown::of(store, fact));
+    let facts = page.facts.iter().map(|fact| ShownFact::of(store, fact));
     let facts = facts.collect::<Result<Vec<_>, _>>()?;
     if list.json {
         let next = page.next.map(|id| id.to_string());
@@ -178,14 +179,14 @@ fn text(given: &str) -> Result<String, Box<dyn Error>> {
 }
 
 /// A fact as it was typed.
-struct Said<'a> {
+struct TypedFact<'a> {
     text: &'a str,
     statement: &'a Statement,
     session: Option<(SessionId, TurnSeq)>,
     derived_from: Vec<FactId>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> TypedFact<'a> {
     fn new(text: &'a str, statement: &'a Statement) -> Result<Self, Box<dyn Error>> {
         let session = match (&statement.session, statement.turn) {
             (Some(session), Some(turn)) => Some((session.parse()?, turn)),
@@ -222,7 +223,8 @@ impl<'a> Said<'a> {
 fn tell_added(added: &Added, json: bool) -> Done {
     let stored = added.outcome == Outcome::Stored;
     let ids = |ids: &[FactId]| ids.iter().map(FactId::to_string).collect::<Vec<_>>();
-    let (superseded, invalidated) = (ids(&added.superseded), ids(&added.invalidated));
+    let superseded = ids(&added.superseded);
+    let invalidated = ids(&added.invalidated);
     let id = added.id.to_string();
     if json {
         return output::say_json(&AddedReport { id, stored, superseded, invalidated });
@@ -238,7 +240,7 @@ fn tell_added(added: &Added, json: bool) -> Done {
     Ok(output::say(&id)?)
 }
 
-/// What became of a fact, on the wire.
+/// The fate of an added fact, on the wire.
 #[derive(Serialize)]
 struct AddedReport {
     id: String,
@@ -249,13 +251,13 @@ struct AddedReport {
 
 #[derive(Serialize)]
 struct Page {
-    facts: Vec<Shown>,
+    facts: Vec<ShownFact>,
     next: Option<String>,
 }
 
 /// A fact on the wire.
 #[derive(Serialize)]
-struct Shown {
+struct ShownFact {
     id: String,
     text: String,
     kind: &'static str,
@@ -280,7 +282,7 @@ struct Shown {
     pinned: &'static str,
 }
 
-impl Shown {
+impl ShownFact {
     fn of(store: &Store, fact: &Fact) -> Result<Self, Box<dyn Error>> {
         let session = fact.session.map(|number| store.session_of_number(number)).transpose()?;
         let subject = fact.subject.map(|id| store.entity(id)).transpose()?.flatten();
@@ -302,7 +304,7 @@ impl Shown {
             superseded_by: fact.superseded_by.map(|id| id.to_string()),
             invalidated_by: fact.invalidated_by.map(|id| id.to_string()),
             latest: fact.latest,
-            stage: presence::stage(store, fact, super::search::now())?.as_str(),
+            stage: fading::stage(store, fact, super::search::now())?.as_str(),
             recorded_at: when(fact.recorded_at),
             salience: fact.salience,
             confidence: fact.confidence,
@@ -310,12 +312,15 @@ impl Shown {
         })
     }
 
-    /// One line: the id, since when and until when it is true, who said it, how present it is, what.
+    /// One line: the id, since when and until when it is true, who said it, how present it is,
+    /// what.
     fn in_short(&self) -> String {
         let day = |moment: &str| moment.get(..10).unwrap_or(moment).to_owned();
         let until = self.valid_to.as_deref().map_or_else(|| " ".repeat(10), day);
         let text: Vec<_> = self.text.split_whitespace().collect();
-        let (id, from, source) = (&self.id, day(&self.valid_at), &self.source);
+        let id = &self.id;
+        let from = day(&self.valid_at);
+        let source = &self.source;
         let stage = self.stage;
         format!("{id:<6} {from} - {until}  {source:<9}  {stage:<9}  {}", text.join(" "))
     }
@@ -359,7 +364,7 @@ impl Shown {
     }
 }
 
-fn show(fact: &Shown, json: bool) -> Done {
+fn show(fact: &ShownFact, json: bool) -> Done {
     if json { output::say_json(fact) } else { Ok(output::say(&fact.in_full())?) }
 }
 

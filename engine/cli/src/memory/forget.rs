@@ -15,11 +15,11 @@ use serde::Serialize;
 use super::id::Id;
 use crate::args::memory::Forget;
 use crate::dates::when;
-use crate::{Ended, lines, output};
+use crate::{CommandResult, lines, output};
 
 /// `garret memory forget`: says what would go, and with `--yes` has it go.
-pub(super) fn run(config: &Config, store: &Store, forget: &Forget) -> Ended {
-    let chosen = Chosen::new(forget)?;
+pub(super) fn run(config: &Config, store: &Store, forget: &Forget) -> CommandResult {
+    let chosen = ChosenItems::new(forget)?;
     let selection = Selection {
         facts: &chosen.facts,
         turns: &chosen.turns,
@@ -41,16 +41,17 @@ pub(super) fn run(config: &Config, store: &Store, forget: &Forget) -> Ended {
     Ok(if forgotten.unfinished.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What was named.
-struct Chosen {
+/// The items that the user named.
+struct ChosenItems {
     facts: Vec<FactId>,
     turns: Vec<(SessionId, TurnSeq)>,
     sessions: Vec<SessionId>,
 }
 
-impl Chosen {
+impl ChosenItems {
     fn new(forget: &Forget) -> Result<Self, Box<dyn Error>> {
-        let (mut facts, mut turns) = (Vec::new(), Vec::new());
+        let mut facts = Vec::new();
+        let mut turns = Vec::new();
         for id in &forget.ids {
             match id.parse()? {
                 Id::Fact(id) => facts.push(id),
@@ -61,7 +62,7 @@ impl Chosen {
         Ok(Self { facts, turns, sessions: sessions.collect::<Result<_, _>>()? })
     }
 
-    /// What the user typed in the turns that go.
+    /// Returns the texts that the user typed in the turns that go.
     fn typed(&self, store: &Store) -> Result<HashSet<String>, Box<dyn Error>> {
         let mut typed = HashSet::new();
         for (session, turn) in &self.turns {
@@ -79,7 +80,7 @@ impl Chosen {
     }
 }
 
-/// What went, or would go, on the wire.
+/// The items that went, or would go, on the wire.
 #[derive(Serialize)]
 struct Report<'a> {
     dry_run: bool,
@@ -157,11 +158,11 @@ pub(super) fn ledger(store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
         output::note("Nothing was ever forgotten.");
     }
     for erasure in &erasures {
-        let entry = Entry::from(erasure);
+        let entry = LedgerEntry::from(erasure);
         if json {
             output::say_json(&entry)?;
         } else {
-            let Entry {
+            let LedgerEntry {
                 number,
                 at,
                 sessions,
@@ -183,7 +184,7 @@ pub(super) fn ledger(store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct LedgerEntry {
     number: u64,
     at: String,
     sessions: u64,
@@ -200,7 +201,7 @@ struct Entry {
     bytes: u64,
 }
 
-impl From<&Erasure> for Entry {
+impl From<&Erasure> for LedgerEntry {
     fn from(erasure: &Erasure) -> Self {
         Self {
             number: erasure.number,
@@ -222,17 +223,21 @@ impl From<&Erasure> for Entry {
 }
 
 /// `garret memory verify --erased`: the exit status is 1 when a trace is left.
-pub(super) fn erased(config: &Config, store: &Store, pattern: &str, json: bool) -> Ended {
+pub(super) fn erased(config: &Config, store: &Store, pattern: &str, json: bool) -> CommandResult {
     let mut traces: Vec<_> =
-        store.verify_erased(pattern.as_bytes())?.iter().map(Left::from).collect();
+        store.verify_erased(pattern.as_bytes())?.iter().map(LeftTrace::from).collect();
     let typed = lines::file(config)?;
     let text = fs::read(&typed).unwrap_or_default();
     if lines::holds(&String::from_utf8_lossy(&text), pattern) {
-        traces.push(Left { file: Some(typed.display().to_string()), offset: None, record: None });
+        traces.push(LeftTrace {
+            file: Some(typed.display().to_string()),
+            offset: None,
+            record: None,
+        });
     }
     let clean = traces.is_empty();
     if json {
-        output::say_json(&Searched { erased: clean, traces })?;
+        output::say_json(&TraceSearch { erased: clean, traces })?;
     } else {
         for trace in &traces {
             output::say(&trace.for_people())?;
@@ -245,20 +250,20 @@ pub(super) fn erased(config: &Config, store: &Store, pattern: &str, json: bool) 
 }
 
 #[derive(Serialize)]
-struct Searched {
+struct TraceSearch {
     erased: bool,
-    traces: Vec<Left>,
+    traces: Vec<LeftTrace>,
 }
 
 /// A place where the words still are: in a file, or in a record that can be read.
 #[derive(Serialize)]
-struct Left {
+struct LeftTrace {
     file: Option<String>,
     offset: Option<u64>,
     record: Option<String>,
 }
 
-impl From<&Trace> for Left {
+impl From<&Trace> for LeftTrace {
     fn from(trace: &Trace) -> Self {
         match trace {
             Trace::Bytes { extension, path, offset } => {
@@ -272,7 +277,7 @@ impl From<&Trace> for Left {
     }
 }
 
-impl Left {
+impl LeftTrace {
     fn for_people(&self) -> String {
         match (&self.record, &self.file, self.offset) {
             (Some(record), ..) => format!("{record}: not forgotten"),
@@ -286,7 +291,8 @@ impl Left {
 /// `garret memory vacuum`.
 pub(super) fn vacuum(store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
     let files = store.compact()?;
-    let (bytes_before, bytes_after) = (files.before, files.after);
+    let bytes_before = files.before;
+    let bytes_after = files.after;
     if json {
         return output::say_json(&FileSizes { bytes_before, bytes_after });
     }

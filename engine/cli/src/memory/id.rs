@@ -7,7 +7,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_storage::FactId;
 use garret_storage::search::Source;
 
-/// What an id names.
+/// An item by its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Id {
     Fact(FactId),
@@ -49,7 +49,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// What was typed is no id.
+/// The text that was typed is no id.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{text}` is no id: a fact's is like f12 (`garret memory list`), a message's like \

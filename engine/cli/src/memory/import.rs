@@ -65,7 +65,7 @@ fn whole(store: &Store, source: Source, import: &Import) -> Result<(), Box<dyn E
     let BundleCounts { sessions, turns, replies, facts, .. } = report.counts;
     let namespace = &report.namespace;
     let known_facts = report.known_facts;
-    let whole = Whole {
+    let whole = ExportReport {
         namespace,
         sessions,
         turns,
@@ -86,9 +86,9 @@ fn whole(store: &Store, source: Source, import: &Import) -> Result<(), Box<dyn E
     ))?)
 }
 
-/// What an export held, on the wire.
+/// The contents of an export, on the wire.
 #[derive(Serialize)]
-struct Whole<'a> {
+struct ExportReport<'a> {
     namespace: &'a str,
     sessions: u64,
     turns: u64,
@@ -98,7 +98,7 @@ struct Whole<'a> {
     renamed: Vec<[String; 2]>,
 }
 
-/// What was done, on the wire.
+/// The account of an import of lines, on the wire.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Report {
     /// Lines that were read.
@@ -118,7 +118,7 @@ struct Line {
     #[serde(alias = "role", alias = "source")]
     speaker: Option<String>,
     text: String,
-    /// What is in a picture that was sent with it.
+    /// Description of a picture that was sent with the message.
     caption: Option<String>,
     #[serde(alias = "timestamp")]
     at: Option<Moment>,
@@ -192,7 +192,9 @@ impl Message {
             "assistant" | "model" | "gpt" => Speaker::Assistant,
             name => Speaker::Named(name),
         };
-        let (session, text, id) = (&self.session, &*self.text, Some(&*self.id));
+        let session = &self.session;
+        let text = &*self.text;
+        let id = Some(&*self.id);
         ImportedTurn { session, speaker, text, at: self.at, id }
     }
 }
@@ -215,7 +217,7 @@ struct Importer<'a> {
     store: &'a Store,
     session: Option<SessionId>,
     batch: Batch,
-    /// How often each line without an id was there.
+    /// The number of times that each line without an id was there.
     seen: HashMap<[u8; 32], u32>,
     report: Report,
 }
@@ -245,7 +247,7 @@ impl Importer<'_> {
         read
     }
 
-    /// Takes in one line; whether there was one.
+    /// Takes in one line and returns true when there was one.
     fn next(&mut self, source: &mut Source, now: WallTime) -> Result<bool, Box<dyn Error>> {
         let number = source.number + 1;
         let Some(line) = source.next()? else { return Ok(false) };
@@ -289,7 +291,7 @@ impl Batch {
     }
 }
 
-/// What is wrong with the JSON of a line, without the number of the line within itself.
+/// Says what is wrong with the JSON of a line, without the number of the line within itself.
 fn explain(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or(&text);
@@ -324,7 +326,7 @@ impl Source {
         Ok(Self { reader, bytes, read: 0, number: 0, line: Vec::new() })
     }
 
-    /// Whether it is what `garret memory export` writes, in either of its forms.
+    /// Returns true for what `garret memory export` writes, in either of its forms.
     fn is_export(&mut self) -> Result<bool, String> {
         #[derive(Deserialize)]
         struct Head {
@@ -375,5 +377,6 @@ impl Source {
 const BATCH_LINES: usize = 4_096;
 /// Bytes of text after which a batch is stored.
 const BATCH_BYTES: usize = 8 << 20;
-/// Most bytes of a line: a text of the largest size, every byte of it escaped, and what else there is.
+/// Most bytes of a line: a text of the largest size, every byte of it escaped, and what else there
+/// is.
 const MAX_LINE: u64 = 6 * MAX_BYTES as u64 + (1 << 20);

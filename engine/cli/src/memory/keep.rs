@@ -8,13 +8,13 @@ use garret_hal::media::FileMedium;
 use garret_storage::{BundleCounts, Checked, Format, Report, Store};
 use serde::Serialize;
 
-use crate::{Ended, new_file, output};
+use crate::{CommandResult, new_file, output};
 
 /// `garret memory verify`: the exit status is 1 when something is wrong.
-pub(super) fn verify(store: &Store, json: bool) -> Ended {
+pub(super) fn verify(store: &Store, json: bool) -> CommandResult {
     let report = store.verify()?;
     if json {
-        output::say_json(&Verified::from(&report))?;
+        output::say_json(&VerifyReport::from(&report))?;
     } else {
         tell(&report)?;
     }
@@ -42,7 +42,7 @@ fn tell(report: &Report) -> std::io::Result<()> {
 
 /// A report on the wire.
 #[derive(Serialize)]
-struct Verified<'a> {
+struct VerifyReport<'a> {
     clean: bool,
     problems: Vec<Problem<'a>>,
     unlisted: u64,
@@ -63,7 +63,7 @@ struct Problem<'a> {
     advice: &'a str,
 }
 
-impl<'a> From<&'a Report> for Verified<'a> {
+impl<'a> From<&'a Report> for VerifyReport<'a> {
     fn from(report: &'a Report) -> Self {
         let Checked {
             sessions,
@@ -122,13 +122,13 @@ pub(super) fn backup(store: &Store, file: &Path, json: bool) -> Result<(), Box<d
     new_file::finish(new, file)?;
     if json {
         let file = file.to_string_lossy();
-        return output::say_json(&Copied { file: &file, bytes: made.bytes, rows: made.rows });
+        return output::say_json(&BackupReport { file: &file, bytes: made.bytes, rows: made.rows });
     }
     Ok(output::say(&format!("{at}: {} bytes, {} records", made.bytes, made.rows))?)
 }
 
 #[derive(Serialize)]
-struct Copied<'a> {
+struct BackupReport<'a> {
     file: &'a str,
     bytes: u64,
     rows: u64,

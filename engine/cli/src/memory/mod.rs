@@ -15,13 +15,13 @@ use garret::config::Config;
 use garret::open;
 use garret_storage::{Pin, Store};
 
-use super::Ended;
+use super::CommandResult;
 use super::args::memory::{Memory, MemoryAction};
 
 pub(super) use search::find;
 
 /// Runs the command.
-pub(super) fn run(config: &Config, memory: &Memory) -> Ended {
+pub(super) fn run(config: &Config, memory: &Memory) -> CommandResult {
     match &memory.action {
         MemoryAction::Search(search) => {
             let store = open::existing_store(config)?;

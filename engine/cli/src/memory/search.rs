@@ -56,8 +56,8 @@ pub(super) fn run(config: &Config, store: &Store, search: &Args) -> Result<(), B
     let found = rerank::find(store, &wanted, reranking)?;
     let took = began.elapsed();
     if search.json {
-        output::say_json(&Searched {
-            hits: found.hits.iter().map(Listed::from).collect(),
+        output::say_json(&SearchReport {
+            hits: found.hits.iter().map(ListedHit::from).collect(),
             searched: found.searched,
             took_us: u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
         })?;
@@ -69,7 +69,8 @@ pub(super) fn run(config: &Config, store: &Store, search: &Args) -> Result<(), B
 
 /// Prints the best hits for `text` in all conversations.
 pub(crate) fn find(agent: &LocalAgent, text: &str) -> Result<(), Box<dyn Error>> {
-    let (store, embedder) = (agent.store(), agent.embedder());
+    let store = agent.store();
+    let embedder = agent.embedder();
     let vector = embedder.and_then(|embedder| embed::query(store, embedder, text));
     let search = Search { now: now(), vector: vector.as_deref(), ..Search::new(text, FIND) };
     tell(&rerank::find(store, &search, agent.reranker().map(Reranking::new))?, false)
@@ -84,13 +85,13 @@ fn embedder(config: &Config, store: &Store) -> Result<Option<Arc<dyn Embed>>, Bo
     Ok(None)
 }
 
-/// In milliseconds since 1970, if the clock can be trusted.
+/// Returns the present moment in milliseconds since 1970, if the clock can be trusted.
 pub(super) fn now() -> Option<i64> {
     let now = SystemClock::new().wall();
     (now.confidence != Confidence::Wrong).then_some(now.unix_ms)
 }
 
-/// How many hits `/find` prints.
+/// The number of hits that `/find` prints.
 const FIND: usize = 5;
 
 fn tell(found: &Found, explain: bool) -> Result<(), Box<dyn Error>> {
@@ -106,7 +107,7 @@ fn tell(found: &Found, explain: bool) -> Result<(), Box<dyn Error>> {
 
 /// A hit on the wire.
 #[derive(Serialize)]
-struct Listed<'a> {
+struct ListedHit<'a> {
     id: &'a str,
     text: &'a str,
     score: f64,
@@ -122,13 +123,13 @@ struct Listed<'a> {
 }
 
 #[derive(Serialize)]
-struct Searched<'a> {
-    hits: Vec<Listed<'a>>,
+struct SearchReport<'a> {
+    hits: Vec<ListedHit<'a>>,
     searched: usize,
     took_us: u64,
 }
 
-impl<'a> From<&'a Hit> for Listed<'a> {
+impl<'a> From<&'a Hit> for ListedHit<'a> {
     fn from(hit: &'a Hit) -> Self {
         Self {
             id: &hit.id,
@@ -180,19 +181,19 @@ fn parts(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
     NAMES.iter().zip(hit.parts).map(|(name, part)| (*name, rounded(part)))
 }
 
-/// What a reranker said, where one was asked.
+/// Returns the reranker's part in a hit's score, where one was asked.
 fn reranked(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
     hit.rerank.into_iter().map(|score| ("rerank", rounded(score)))
 }
 
-/// What the score is made of.
+/// Returns the parts that a hit's score is made of.
 fn factors(hit: &Hit) -> impl Iterator<Item = (&'static str, f64)> {
     let factors =
         [("relevance", hit.relevance), ("recency", hit.recency), ("importance", hit.importance)];
     factors.into_iter().map(|(name, factor)| (name, rounded(factor)))
 }
 
-/// To four places: what is beyond them says nothing.
+/// Rounds to four places: what is beyond them says nothing.
 fn rounded(value: f32) -> f64 {
     let rounded = (f64::from(value) * 1e4).round() / 1e4;
     // Not -0.

@@ -1,4 +1,4 @@
-//! How much is remembered, and in how many bytes.
+//! `garret memory stats`: the number of things remembered, and their bytes.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -37,7 +37,7 @@ struct Report<'a> {
     vectors: Option<usize>,
     /// Writes that are durable in the journal and not yet among the records.
     pending: u64,
-    /// Of each file, by what its name ends with.
+    /// The bytes of each file, by the end of its name.
     bytes: BTreeMap<&'static str, u64>,
     total_bytes: u64,
 }

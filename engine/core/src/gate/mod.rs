@@ -1,9 +1,9 @@
 //! Decides after each message which companions are worth their time.
 //!
 //! Two scores grow with what was noticed in a message and decay with every turn: one for the
-//! inferrer, one for the compactor. A companion runs when its score reaches a threshold, and goes on
-//! running down to a lower one, so that a conversation that is hard to read isn't read every other
-//! turn only.
+//! inferrer, one for the compactor. A companion runs when its score reaches a threshold, and goes
+//! on running down to a lower one, so that a conversation that is hard to read isn't read every
+//! other turn only.
 //!
 //! ```
 //! use garret_core::gate::{Gate, Mode, Signals};
@@ -16,11 +16,11 @@
 //! assert!(gate.decide(Mode::ColdStart, &told).infer);
 //! ```
 //!
-//! An inference that was sure of itself counts at the next decision ([`Gate::inferred`]). It counts once,
-//! and the next one doesn't before a message gave reason by itself: so no inference keeps asking for
-//! the next. Without an embedder nobody knows whether the topic changed; that is `None` and says
-//! nothing. A contradiction asks for the facts to be read, not for a compaction, which would change
-//! the prompt's prefix.
+//! An inference that was sure of itself counts at the next decision ([`Gate::inferred`]). It counts
+//! once, and the next one doesn't before a message gave reason by itself: so no inference keeps
+//! asking for the next. Without an embedder nobody knows whether the topic changed; that is `None`
+//! and says nothing. A contradiction asks for the facts to be read, not for a compaction, which
+//! would change the prompt's prefix.
 //!
 //! Limits: it decides from what it is told; the sensors are the caller's.
 
@@ -29,20 +29,20 @@ use core::str::FromStr;
 
 mod state;
 
-/// How readily companions run.
+/// Readiness of companions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// Nothing but compaction when the window fills.
+    /// Runs nothing but a compaction when the window fills.
     Off,
-    /// When a message gives reason to.
+    /// Runs companions when a message gives reason to.
     #[default]
     ColdStart,
-    /// The inferrer after every message.
+    /// Runs the inferrer after every message.
     Turbo,
 }
 
 impl Mode {
-    /// The name in the configuration: `off`, `cold_start` or `turbo`.
+    /// Returns the name in the configuration: `off`, `cold_start` or `turbo`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -74,41 +74,42 @@ impl FromStr for Mode {
 )]
 pub struct UnknownMode;
 
-/// What was noticed in a message. The default is a message in which there was nothing to notice.
+/// Cues in a message. The default is a message in which there was nothing to notice.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Signals {
     /// Tokens of the prompt per token of the window, 0 to 1.
     pub fill: f32,
-    /// Whether the message is about something else than the one before; `None` when that can't be
-    /// known.
+    /// True when the message is about something else than the one before; `None` when nobody can
+    /// know.
     pub topic_changed: Option<bool>,
     /// Words of the message.
     pub words: u32,
-    /// It asks for what is new.
+    /// Set when the message asks for what is new.
     pub freshness: bool,
-    /// How sure it is, 0 to 1, that it means something said before without naming it.
+    /// Likelihood, 0 to 1, that the message means something said before without naming it.
     pub anaphora: f32,
-    /// How sure it is, 0 to 1, that the user is unsure.
+    /// Likelihood, 0 to 1, that the user is unsure.
     pub hedge: f32,
-    /// How sure it is, 0 to 1, that more is wanted than is said.
+    /// Likelihood, 0 to 1, that more is wanted than is said.
     pub oblique: f32,
-    /// It names a date or a web address.
+    /// Set when the message names a date or a web address.
     pub anchored: bool,
-    /// Dates, addresses and identifiers in it.
+    /// Number of dates, addresses and identifiers in the message.
     pub spans: u8,
-    /// It says of the same subject and relation what can't be true beside what is remembered.
+    /// Set when the message says of a subject and relation what can't be true beside what is
+    /// remembered.
     pub contradiction: bool,
-    /// It says something lasting about the user.
+    /// Set when the message says something lasting about the user.
     pub personal: bool,
-    /// The model asked for a compaction.
+    /// Set when the model asked for a compaction.
     pub tag_compact: bool,
-    /// The model asked for an inference.
+    /// Set when the model asked for an inference.
     pub tag_infer: bool,
 }
 
 impl Signals {
-    /// Whether a change of topic would count: what points back goes on with the topic, however
-    /// different its words are.
+    /// Returns whether a change of topic would count: what points back goes on with the topic,
+    /// however different its words are.
     pub fn needs_topic(&self) -> bool {
         share(self.anaphora) == 0.0 && (self.words <= SHORT || self.freshness)
     }
@@ -149,7 +150,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// All of them, in the order in which they are reported.
+    /// Every reason, in the order in which they are reported.
     pub const ALL: [Self; 14] = [
         Self::Freshness,
         Self::FreshnessTied,
@@ -167,7 +168,7 @@ impl Reason {
         Self::Turbo,
     ];
 
-    /// The name on the wire, such as `topic_changed`.
+    /// Returns the name on the wire, such as `topic_changed`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Freshness => "freshness",
@@ -218,12 +219,12 @@ impl fmt::Display for Reason {
 pub struct Reasons(u16);
 
 impl Reasons {
-    /// Whether `reason` is among them.
+    /// Returns whether `reason` is in the set.
     pub const fn has(self, reason: Reason) -> bool {
         self.0 & reason.bit() != 0
     }
 
-    /// Each of them.
+    /// Returns the reasons in the set, in the order of [`Reason::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Reason> {
         Reason::ALL.into_iter().filter(move |reason| self.has(*reason))
     }
@@ -232,7 +233,7 @@ impl Reasons {
         self.0 |= reason.bit();
     }
 
-    /// Whether one of them is in the message itself.
+    /// Returns whether a reason is in the message itself.
     const fn own(self) -> bool {
         self.0 & OWN != 0
     }
@@ -248,16 +249,16 @@ const OWN: u16 = Reason::Freshness.bit()
     | Reason::Contradiction.bit()
     | Reason::TagInfer.bit();
 
-/// What is to be done after a message.
+/// Work to be done after a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// Run the inferrer.
+    /// Set when the inferrer is to run.
     pub infer: bool,
-    /// Run the compactor.
+    /// Set when the compactor is to run.
     pub compact: bool,
-    /// Read the message for facts.
+    /// Set when the message is to be read for facts.
     pub extract: bool,
-    /// What was noticed.
+    /// Reasons that were noticed.
     pub reasons: Reasons,
     /// Score of the inferrer, 0 to 2.
     pub infer_score: f32,
@@ -282,7 +283,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// What is to be done after a message in which `signals` were noticed.
+    /// Decides what is to be done after a message in which `signals` were noticed.
     pub fn decide(&mut self, mode: Mode, signals: &Signals) -> Decision {
         self.spans = self.spans.saturating_add(signals.spans).min(MOST_SPANS);
         let mut decision = Decision::default();
@@ -320,13 +321,13 @@ impl Gate {
         self.confidence = share(confidence);
     }
 
-    /// A compaction was done: what had asked for it counts no more.
+    /// Takes note of a compaction: what had asked for it counts no more.
     pub fn compacted(&mut self) {
         (self.compact, self.compact_loud, self.spans) = (0.0, false, 0);
     }
 
-    /// The gate of a session that is gone back to, whose newest message was `last`: what was of the
-    /// moment is over.
+    /// Returns the gate of a session that is gone back to, whose newest message was `last`: what
+    /// was of the moment is over.
     #[must_use]
     pub fn reopened(self, last: &Signals) -> Self {
         let freshness = if last.freshness { 0.35 } else { 0.0 };
@@ -397,7 +398,7 @@ impl Gate {
     }
 }
 
-/// A share as it should be: 0 to 1, and 0 for what is no number.
+/// Returns a share as it should be: 0 to 1, and 0 for what is no number.
 const fn share(value: f32) -> f32 {
     if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) }
 }
@@ -408,13 +409,13 @@ const INFER: f32 = 0.6;
 const INFER_LOUD: f32 = 0.3;
 /// Most messages in a row for which the lower threshold holds without a strong signal.
 const LOUD_TURNS: u8 = 5;
-/// What is left of its score at the next message.
+/// Share of the inferrer's score that is left at the next message.
 const INFER_DECAY: f32 = 0.5;
 /// Score at which the compactor runs.
 const COMPACT: f32 = 0.3;
 /// Score down to which it goes on running.
 const COMPACT_LOUD: f32 = 0.15;
-/// What is left of its score at the next message.
+/// Share of the compactor's score that is left at the next message.
 const COMPACT_DECAY: f32 = 0.8;
 /// Share of the window from which on there is something to compact.
 const FILLING: f32 = 0.65;

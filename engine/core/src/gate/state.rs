@@ -3,10 +3,10 @@
 use super::{Gate, MOST, MOST_SPANS, share};
 
 impl Gate {
-    /// Bytes of a gate.
+    /// Number of bytes of a gate.
     pub const BYTES: usize = 17;
 
-    /// The gate as bytes.
+    /// Returns the gate as bytes.
     pub fn to_bytes(&self) -> [u8; Self::BYTES] {
         let [a, b, c, d] = self.infer.to_le_bytes();
         let [e, f, g, h] = self.compact.to_le_bytes();
@@ -16,7 +16,7 @@ impl Gate {
         [VERSION, a, b, c, d, e, f, g, h, i, j, k, l, self.infer_loud, self.spans, flags, 0]
     }
 
-    /// The gate of these bytes; `None` when they are none, or of another version.
+    /// Reads the gate of these bytes; `None` when they are none, or of another version.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let bytes: [u8; Self::BYTES] = bytes.try_into().ok()?;
         let [version, a, b, c, d, e, f, g, h, i, j, k, l, infer_loud, spans, flags, 0] = bytes

@@ -160,8 +160,10 @@ fn a_session_gone_back_to_begins_with_its_newest_message() {
     assert_eq!(gate, Gate::default());
     let seeded = loud().reopened(&Signals { freshness: true, anaphora: 0.5, ..QUIET });
     let weak = Signals { anaphora: 0.5, ..QUIET };
-    let (mut seeded, mut fresh) = (seeded, Gate::default());
-    let (with, without) = (decide(&mut seeded, &weak), decide(&mut fresh, &weak));
+    let mut seeded = seeded;
+    let mut fresh = Gate::default();
+    let with = decide(&mut seeded, &weak);
+    let without = decide(&mut fresh, &weak);
     assert!((with.infer_score - without.infer_score - 0.25).abs() < 1e-6);
     let most = loud().reopened(&Signals { freshness: true, anaphora: 9.0, ..QUIET });
     assert!(most.infer <= INFER);

@@ -5,32 +5,32 @@
 
 use core::ops::Range;
 
-use super::grammar::{Found, Limit};
-use super::{TagKind, Why};
+use super::grammar::{Limit, Verdict};
+use super::tag::{TagDefect, TagKind};
 
-/// Begins a call.
+/// Opener of a call.
 pub(super) const OPENER: &[u8] = b"<tool_call>";
-/// Ends it.
+/// Closer of a call.
 pub(super) const CLOSER: &[u8] = b"</tool_call>";
 
 /// Decides about `held`, which begins with `<`; `None` where that begins no call.
-pub(super) fn find(held: &[u8], limit: Limit) -> Option<Found<'_>> {
+pub(super) fn find(held: &[u8], limit: Limit) -> Option<Verdict<'_>> {
     let Some(body) = held.strip_prefix(OPENER) else {
         let open = OPENER.starts_with(held) && limit == Limit::None;
-        return open.then_some(Found::Partial);
+        return open.then_some(Verdict::Partial);
     };
     let lead = body.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
     let from = OPENER.len().saturating_add(lead);
     Some(match (held.get(from), limit) {
         (Some(b'{'), _) => find_end(held, from, limit),
-        (None, Limit::None) => Found::Partial,
-        (None, Limit::End) => Found::Stripped(held.len(), Why::Unclosed),
-        _ => Found::Text(OPENER.len()),
+        (None, Limit::None) => Verdict::Partial,
+        (None, Limit::End) => Verdict::Stripped(held.len(), TagDefect::Unclosed),
+        _ => Verdict::Text(OPENER.len()),
     })
 }
 
 /// Decides about a call whose JSON begins at `from`.
-fn find_end(held: &[u8], from: usize, limit: Limit) -> Found<'_> {
+fn find_end(held: &[u8], from: usize, limit: Limit) -> Verdict<'_> {
     let mut json = Json::default();
     for (at, byte) in held.iter().enumerate().skip(from) {
         if !json.in_string && closes(held, at) {
@@ -42,9 +42,9 @@ fn find_end(held: &[u8], from: usize, limit: Limit) -> Found<'_> {
         }
     }
     let cut_off = match limit {
-        Limit::None => return Found::Partial,
-        Limit::Cap => Found::Text(OPENER.len()),
-        Limit::End => Found::Stripped(held.len(), Why::Unclosed),
+        Limit::None => return Verdict::Partial,
+        Limit::Cap => Verdict::Text(OPENER.len()),
+        Limit::End => Verdict::Stripped(held.len(), TagDefect::Unclosed),
     };
     // A text without its end hid the closer: it was none.
     let closer = (from..held.len()).find(|at| closes(held, *at));
@@ -52,7 +52,7 @@ fn find_end(held: &[u8], from: usize, limit: Limit) -> Found<'_> {
 }
 
 /// Decides about a call whose JSON is whole: its closer may follow, behind braces too many.
-fn after(held: &[u8], json: Range<usize>, limit: Limit) -> Found<'_> {
+fn after(held: &[u8], json: Range<usize>, limit: Limit) -> Verdict<'_> {
     let rest = held.get(json.end..).unwrap_or_default();
     let loose = |byte: &&u8| byte.is_ascii_whitespace() || **byte == b'}';
     let at = json.end.saturating_add(rest.iter().take_while(loose).count());
@@ -61,18 +61,18 @@ fn after(held: &[u8], json: Range<usize>, limit: Limit) -> Found<'_> {
         return call(held, json, at.saturating_add(CLOSER.len()));
     }
     let end = match (CLOSER.starts_with(rest), limit) {
-        (true, Limit::None) => return Found::Partial,
+        (true, Limit::None) => return Verdict::Partial,
         (true, Limit::End) => held.len(),
         _ => json.end,
     };
     call(held, json, end)
 }
 
-/// A call of `end` bytes.
-fn call(held: &[u8], json: Range<usize>, end: usize) -> Found<'_> {
+/// Returns the call of `end` bytes.
+fn call(held: &[u8], json: Range<usize>, end: usize) -> Verdict<'_> {
     match core::str::from_utf8(held.get(json).unwrap_or_default()) {
-        Ok(json) => Found::Tag(end, TagKind::Call { json: json.trim_ascii() }),
-        Err(_) => Found::Stripped(end, Why::NotUtf8),
+        Ok(json) => Verdict::Tag(end, TagKind::Call { json: json.trim_ascii() }),
+        Err(_) => Verdict::Stripped(end, TagDefect::NotUtf8),
     }
 }
 
@@ -80,7 +80,7 @@ fn closes(held: &[u8], at: usize) -> bool {
     held.get(at..).is_some_and(|rest| rest.starts_with(CLOSER))
 }
 
-/// How far a JSON text is.
+/// State of reading a JSON text.
 #[derive(Default)]
 struct Json {
     depth: usize,

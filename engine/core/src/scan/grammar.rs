@@ -5,45 +5,45 @@
 
 use core::ops::Range;
 
-use super::{Companions, TagKind, Why};
+use super::tag::{Companions, TagDefect, TagKind};
 
-/// What the bytes from a `<` on are.
-pub(super) enum Found<'a> {
-    /// More bytes must tell.
+/// Verdict on the bytes from a `<` on.
+pub(super) enum Verdict<'a> {
+    /// Undecided until more bytes come.
     Partial,
-    /// The first so many bytes are text.
+    /// Text, so many bytes of it.
     Text(usize),
-    /// The first so many bytes are a tag that asks for nothing.
-    Stripped(usize, Why),
-    /// The first so many bytes are a tag.
+    /// A tag that asks for nothing, of so many bytes.
+    Stripped(usize, TagDefect),
+    /// A tag of so many bytes.
     Tag(usize, TagKind<'a>),
 }
 
-/// Whether bytes may follow those that are held.
+/// Limit of the bytes that are held: what may follow them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Limit {
-    /// They may.
+    /// More bytes may follow.
     None,
-    /// They may, but a tag can't be longer.
+    /// More bytes may follow, but a tag can't be longer.
     Cap,
-    /// They can't.
+    /// No byte follows.
     End,
 }
 
 /// Decides about `held`, which begins with `<`.
-pub(super) fn find(held: &[u8], limit: Limit) -> Found<'_> {
+pub(super) fn find(held: &[u8], limit: Limit) -> Verdict<'_> {
     match opener(held) {
-        Opener::No => Found::Text(1),
+        Opener::No => Verdict::Text(1),
         Opener::Yes { name, len } => find_body(held, name, len, limit),
-        Opener::Partial { .. } if limit == Limit::None => Found::Partial,
+        Opener::Partial { .. } if limit == Limit::None => Verdict::Partial,
         Opener::Partial { certain: true } if limit == Limit::End => {
-            Found::Stripped(held.len(), Why::Unclosed)
+            Verdict::Stripped(held.len(), TagDefect::Unclosed)
         }
-        Opener::Partial { .. } => Found::Text(1),
+        Opener::Partial { .. } => Verdict::Text(1),
     }
 }
 
-/// What the tag spelled `raw` is for, in the singular, and what follows its opener.
+/// Splits the tag spelled `raw` into what it is for, in the singular, and what follows its opener.
 pub(super) fn split_opener(raw: &[u8]) -> Option<(&'static str, &[u8])> {
     let (name, len) = match opener(raw) {
         Opener::Yes { name: Name::Tool, len } => ("tool", len),
@@ -54,10 +54,10 @@ pub(super) fn split_opener(raw: &[u8]) -> Option<(&'static str, &[u8])> {
 }
 
 /// Decides about a tag whose opener has `from` bytes.
-fn find_body(held: &[u8], name: Name, from: usize, limit: Limit) -> Found<'_> {
+fn find_body(held: &[u8], name: Name, from: usize, limit: Limit) -> Verdict<'_> {
     let quote = quote_at(held, name, from);
     let mut stop = match closer(held, from..held.len(), quote, limit) {
-        Closer::Partial => return Found::Partial,
+        Closer::Partial => return Verdict::Partial,
         Closer::At { inner, end } => return whole(held, name, from..inner, end),
         Closer::Stop(stop) => stop,
     };
@@ -71,28 +71,28 @@ fn find_body(held: &[u8], name: Name, from: usize, limit: Limit) -> Found<'_> {
         }
     }
     if limit == Limit::Cap && stop == held.len() {
-        return Found::Text(from);
+        return Verdict::Text(from);
     }
-    Found::Stripped(stop, Why::Unclosed)
+    Verdict::Stripped(stop, TagDefect::Unclosed)
 }
 
-/// A tag of `end` bytes whose verb and payload, or list, are in `inner`.
-fn whole(held: &[u8], name: Name, inner: Range<usize>, end: usize) -> Found<'_> {
+/// Returns the tag of `end` bytes whose verb and payload, or list, are in `inner`.
+fn whole(held: &[u8], name: Name, inner: Range<usize>, end: usize) -> Verdict<'_> {
     let body = held.get(inner).unwrap_or_default();
     let Ok(body) = core::str::from_utf8(body) else {
-        return Found::Stripped(end, Why::NotUtf8);
+        return Verdict::Stripped(end, TagDefect::NotUtf8);
     };
     match name {
-        Name::Companions => Found::Tag(end, TagKind::Companions(Companions::parse(body))),
+        Name::Companions => Verdict::Tag(end, TagKind::Companions(Companions::parse(body))),
         Name::Tool => {
             let body = body.trim_ascii();
             let verb_len = body.bytes().take_while(|&byte| is_word(byte)).count();
             match body.split_at_checked(verb_len) {
                 Some((verb, payload)) if !verb.is_empty() => {
                     let payload = unquote(payload.trim_ascii());
-                    Found::Tag(end, TagKind::Tool { verb, payload })
+                    Verdict::Tag(end, TagKind::Tool { verb, payload })
                 }
-                _ => Found::Stripped(end, Why::NoVerb),
+                _ => Verdict::Stripped(end, TagDefect::NoVerb),
             }
         }
     }
@@ -107,20 +107,20 @@ fn unquote(text: &str) -> &str {
         .unwrap_or(text)
 }
 
-/// What a tag is for, by its name.
+/// Name of a tag, which says what it is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Name {
     Tool,
     Companions,
 }
 
-/// How bytes that begin with `<` go on.
+/// Verdict on the opener of bytes that begin with `<`.
 enum Opener {
-    /// Not as a tag.
+    /// No opener.
     No,
-    /// They end within an opener; `certain` when nothing but a tag is spelled like that.
+    /// Bytes that end within an opener; `certain` when nothing but a tag is spelled like that.
     Partial { certain: bool },
-    /// As a tag whose opener, colon included, has `len` bytes.
+    /// An opener that has `len` bytes, colon included.
     Yes { name: Name, len: usize },
 }
 
@@ -181,7 +181,7 @@ fn end_of_opener(mut cursor: Cursor<'_>, name: Name) -> Opener {
     }
 }
 
-/// Where a tool's payload begins, if that is a quote.
+/// Returns where a tool's payload begins, if that is a quote.
 fn quote_at(held: &[u8], name: Name, from: usize) -> Option<usize> {
     let mut cursor = Cursor { bytes: held, at: from };
     cursor.skip(|byte| byte.is_ascii_whitespace());
@@ -191,13 +191,13 @@ fn quote_at(held: &[u8], name: Name, from: usize) -> Option<usize> {
     (quoted && name == Name::Tool).then_some(cursor.at)
 }
 
-/// How a tag's body goes on.
+/// Verdict on the body of a tag.
 enum Closer {
     /// More bytes must tell.
     Partial,
-    /// To its closer: `inner` is where that begins, `end` where it ends.
+    /// A body up to its closer, which begins at `inner` and ends at `end`.
     At { inner: usize, end: usize },
-    /// It isn't closed up to here: the end, a blank line or the next tag.
+    /// A body that isn't closed up to here: the end, a blank line or the next tag.
     Stop(usize),
 }
 
@@ -215,7 +215,7 @@ impl Closer {
 #[derive(Clone, Copy)]
 struct Single {
     at: usize,
-    /// It stands like a closer: after a word and before white space.
+    /// True when it stands like a closer: after a word and before white space.
     likely: bool,
 }
 
@@ -253,7 +253,7 @@ fn closer(held: &[u8], body: Range<usize>, quote: Option<usize>, limit: Limit) -
     }
 }
 
-/// What a `>` at the cursor decides.
+/// Decides by a `>` at the cursor.
 fn angle(cursor: &Cursor<'_>, single: &mut Option<Single>, limit: Limit) -> Option<Closer> {
     let at = cursor.at;
     let next = cursor.rest().first().copied();
@@ -275,7 +275,7 @@ fn angle(cursor: &Cursor<'_>, single: &mut Option<Single>, limit: Limit) -> Opti
     None
 }
 
-/// What a line break at the cursor decides.
+/// Decides by a line break at the cursor.
 fn line_end(cursor: &Cursor<'_>, single: Option<Single>, last: bool) -> Option<Closer> {
     let line = cursor.bytes.get(..cursor.at).unwrap_or_default();
     let stop = line.strip_suffix(b"\r").unwrap_or(line).len();
@@ -289,7 +289,7 @@ fn line_end(cursor: &Cursor<'_>, single: Option<Single>, last: bool) -> Option<C
     }
 }
 
-/// What a `<` at the cursor decides.
+/// Decides by a `<` at the cursor.
 fn next_tag(cursor: &Cursor<'_>, single: Option<Single>, last: bool) -> Option<Closer> {
     match opener(cursor.bytes.get(cursor.at..).unwrap_or_default()) {
         Opener::No => None,
@@ -298,18 +298,18 @@ fn next_tag(cursor: &Cursor<'_>, single: Option<Single>, last: bool) -> Option<C
     }
 }
 
-/// Whether `rest`, the bytes after a quote, let it end the quotation: a closer follows.
+/// Returns whether `rest`, the bytes after a quote, let it end the quotation: a closer follows.
 fn ends_quotation(rest: &[u8]) -> Option<bool> {
     rest.iter().find(|byte| !byte.is_ascii_whitespace()).map(|&byte| byte == b'>')
 }
 
-/// Whether bytes spell a word.
+/// Verdict on bytes that may spell a word.
 enum Word {
-    /// They do.
+    /// The whole word.
     Whole,
-    /// They end within it.
+    /// A beginning of the word, at the end of the bytes.
     Cut,
-    /// They don't.
+    /// Anything else.
     Other,
 }
 
@@ -325,7 +325,7 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// What follows the byte at the cursor.
+    /// Returns the bytes after the one at the cursor.
     fn rest(&self) -> &'a [u8] {
         self.bytes.get(self.at.saturating_add(1)..).unwrap_or_default()
     }

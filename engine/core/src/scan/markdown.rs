@@ -1,13 +1,13 @@
-//! Which bytes of the shown text are code: fences and code spans, as CommonMark reads them.
+//! Code in the shown text: fences and code spans, as CommonMark reads them.
 //!
 //! [`Markdown`] reads every shown byte once. Fences are decided by what was read; a code span
 //! depends on what follows (an opening run of backticks without a closing one is just text), so
 //! that the scanner asks [`Markdown::closes`] about the bytes it holds.
 
-/// Where the next byte of the shown text stands.
+/// Place of the next byte of the shown text.
 #[derive(Clone, Debug)]
 pub(super) struct Markdown {
-    /// What the line holds so far, while that is white space and container markers only.
+    /// Beginning of the line, while it is white space and container markers only.
     start: Option<Start>,
     /// The run of backticks or tildes that ends here.
     run: Option<Run>,
@@ -61,7 +61,7 @@ impl Markdown {
         self.escaped = false;
     }
 
-    /// Whether a run of backticks before the next byte may have opened a code span.
+    /// Returns whether a run of backticks before the next byte may have opened a code span.
     pub(super) fn in_span(&self) -> bool {
         self.span != Span::NONE
     }
@@ -71,8 +71,8 @@ impl Markdown {
         self.span = Span::NONE;
     }
 
-    /// Whether `ahead`, the bytes that follow, close an open code span before a blank line. `None`
-    /// when only more bytes can tell, which `last` rules out.
+    /// Returns whether `ahead`, the bytes that follow, close an open code span before a blank line.
+    /// `None` when only more bytes can tell, which `last` rules out.
     pub(super) fn closes(&self, ahead: &[u8], last: bool) -> Option<bool> {
         let mut run: usize = 0;
         let mut blank = false;
@@ -96,7 +96,8 @@ impl Markdown {
         last.then(|| run > 0 && self.span.holds(run))
     }
 
-    /// Whether the next byte, one that continues no run, stands in a fence or on its first line.
+    /// Returns whether the next byte, one that continues no run, stands in a fence or on its first
+    /// line.
     fn fenced(&mut self) -> bool {
         self.end_run();
         self.leave_quote();
@@ -228,13 +229,13 @@ impl Start {
         self.indent = self.indent.saturating_add(columns);
     }
 
-    /// Whether no marker is unfinished, so that a block can begin here.
+    /// Returns whether no marker is unfinished, so that a block can begin here.
     fn is_plain(&self) -> bool {
         matches!(self.marker, Marker::None)
     }
 }
 
-/// How much of a list item's marker was read.
+/// Progress in reading a list item's marker.
 #[derive(Clone, Copy, Debug)]
 enum Marker {
     None,
@@ -249,7 +250,7 @@ enum Marker {
 struct Run {
     byte: u8,
     len: usize,
-    /// What came before it on its line, if a block can begin there.
+    /// Beginning of its line, if a block can begin there.
     start: Option<Start>,
 }
 
@@ -277,7 +278,7 @@ enum Part {
 struct Span {
     /// Length of the first of them, 0 for none.
     first: usize,
-    /// One bit for each length after it; runs longer than 31 share the last.
+    /// Bits for the lengths after it; runs longer than 31 share the last.
     others: u32,
 }
 

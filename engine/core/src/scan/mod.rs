@@ -68,10 +68,12 @@ mod call;
 mod grammar;
 mod markdown;
 mod quoted;
+mod tag;
 
 pub use quoted::is_quoted;
+pub use tag::{Companion, Companions, TagDefect, TagKind};
 
-use grammar::{Found, Limit};
+use grammar::{Limit, Verdict};
 use markdown::Markdown;
 
 /// Splits a model's output into text and tags. See the [module](self).
@@ -80,7 +82,7 @@ pub struct TagScanner {
     /// Empty, or a `<` outside of a fence and what followed.
     held: heapless::Vec<u8, { TagScanner::MAX_TAG_BYTES }>,
     shown: Markdown,
-    /// Whether calls are more than text.
+    /// True when calls are found, false when they are text.
     calls: bool,
 }
 
@@ -88,12 +90,13 @@ impl TagScanner {
     /// Most bytes a tag can have, from its first `<` to its last `>`, and most that are held back.
     pub const MAX_TAG_BYTES: usize = 1_024;
 
-    /// A scanner at the beginning of an output.
+    /// Creates a scanner at the beginning of an output.
     pub const fn new() -> Self {
         Self { held: heapless::Vec::new(), shown: Markdown::new(), calls: false }
     }
 
-    /// A scanner that finds `<tool_call>` as well: for a model whose template tells it of tools.
+    /// Creates a scanner that finds `<tool_call>` as well: for a model whose template tells it of
+    /// tools.
     pub const fn with_calls() -> Self {
         Self { held: heapless::Vec::new(), shown: Markdown::new(), calls: true }
     }
@@ -119,7 +122,7 @@ impl TagScanner {
         *self = Self { calls: self.calls, ..Self::new() };
     }
 
-    /// How many bytes are held back.
+    /// Returns how many bytes are held back.
     pub fn held(&self) -> usize {
         self.held.len()
     }
@@ -151,26 +154,26 @@ impl TagScanner {
     fn settle_opener(&mut self, limit: Limit, sink: &mut impl FnMut(Scan<'_>)) -> usize {
         let call = if self.calls { call::find(&self.held, limit) } else { None };
         let mut found = call.unwrap_or_else(|| grammar::find(&self.held, limit));
-        if self.shown.in_span() && !matches!(found, Found::Text(_)) {
+        if self.shown.in_span() && !matches!(found, Verdict::Text(_)) {
             match self.shown.closes(&self.held, limit != Limit::None) {
-                Some(true) => found = Found::Text(1),
+                Some(true) => found = Verdict::Text(1),
                 Some(false) => self.shown.drop_span(),
-                None => found = Found::Partial,
+                None => found = Verdict::Partial,
             }
         }
         let (len, scan) = match found {
-            Found::Partial => return 0,
-            Found::Text(len) => {
+            Verdict::Partial => return 0,
+            Verdict::Text(len) => {
                 let text = self.held.get(..len).unwrap_or_default();
                 text.iter().for_each(|&byte| self.shown.read(byte));
                 sink(Scan::Text(text));
                 return len;
             }
-            Found::Stripped(len, why) => {
+            Verdict::Stripped(len, why) => {
                 let raw = self.held.get(..len).unwrap_or_default();
-                (len, Scan::Stripped(Stripped { raw, why }))
+                (len, Scan::Stripped(StrippedTag { raw, why }))
             }
-            Found::Tag(len, kind) => {
+            Verdict::Tag(len, kind) => {
                 let raw = self.held.get(..len).unwrap_or_default();
                 (len, Scan::Tag(Tag { kind, raw }))
             }
@@ -187,7 +190,7 @@ impl Default for TagScanner {
     }
 }
 
-/// One thing in a model's output.
+/// A piece of a model's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scan<'a> {
     /// Text to show, as the model wrote it.
@@ -195,126 +198,25 @@ pub enum Scan<'a> {
     /// A tag to act upon, unless it [is quoted](is_quoted) from the user.
     Tag(Tag<'a>),
     /// A broken tag: not to be shown, nothing to act upon.
-    Stripped(Stripped<'a>),
+    Stripped(StrippedTag<'a>),
 }
 
 /// A tag in a model's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tag<'a> {
-    /// What it asks for.
+    /// Wish of the tag.
     pub kind: TagKind<'a>,
     /// The tag as the model spelled it, from its first `<` to its last `>`.
     pub raw: &'a [u8],
 }
 
-/// What a tag asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TagKind<'a> {
-    /// To run a tool.
-    Tool {
-        /// The tool, as the model spelled it: compare without regard to ASCII case. Never empty.
-        verb: &'a str,
-        /// What the tool is to work on; can be empty.
-        payload: &'a str,
-    },
-    /// To start companions; none if no name was known.
-    Companions(Companions),
-    /// To run a tool, in the form of the model's own template.
-    Call {
-        /// An object with the name of the tool and its arguments, as the model wrote it: perhaps not
-        /// valid JSON.
-        json: &'a str,
-    },
-}
-
 /// A tag that was taken out of the text because it couldn't be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stripped<'a> {
+pub struct StrippedTag<'a> {
     /// The bytes the model wrote.
     pub raw: &'a [u8],
-    /// What is wrong with them.
-    pub why: Why,
-}
-
-/// What is wrong with a stripped tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Why {
-    /// The output ended, or a blank line or another tag began, before its closer.
-    Unclosed,
-    /// A tool's tag without a verb.
-    NoVerb,
-    /// What it holds isn't UTF-8.
-    NotUtf8,
-}
-
-/// A companion a model can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Companion {
-    /// Summarises what leaves the window: `compact`.
-    Compact,
-    /// Works out what the user is after: `infer`.
-    Infer,
-}
-
-impl Companion {
-    /// Every companion.
-    pub const ALL: [Self; 2] = [Self::Compact, Self::Infer];
-
-    /// The name in a tag.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Compact => "compact",
-            Self::Infer => "infer",
-        }
-    }
-}
-
-/// A set of companions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Companions {
-    compact: bool,
-    infer: bool,
-}
-
-impl Companions {
-    /// Whether `companion` is in the set.
-    pub const fn contains(self, companion: Companion) -> bool {
-        match companion {
-            Companion::Compact => self.compact,
-            Companion::Infer => self.infer,
-        }
-    }
-
-    /// The set with `companion` in it.
-    #[must_use]
-    pub const fn with(mut self, companion: Companion) -> Self {
-        match companion {
-            Companion::Compact => self.compact = true,
-            Companion::Infer => self.infer = true,
-        }
-        self
-    }
-
-    /// Whether nothing is in the set.
-    pub fn is_empty(self) -> bool {
-        self.iter().next().is_none()
-    }
-
-    /// The companions in the set.
-    pub fn iter(self) -> impl Iterator<Item = Companion> {
-        Companion::ALL.into_iter().filter(move |&companion| self.contains(companion))
-    }
-
-    /// The set of the known names in `list`, whatever separates them.
-    fn parse(list: &str) -> Self {
-        list.split(|c: char| !c.is_alphanumeric())
-            .filter_map(|name| {
-                Companion::ALL.into_iter().find(|one| one.as_str().eq_ignore_ascii_case(name))
-            })
-            .fold(Self::default(), Self::with)
-    }
+    /// Defect of the tag.
+    pub why: TagDefect,
 }
 
 /// Reports the first `len` bytes as text and returns the others.

@@ -1,18 +1,18 @@
-//! Whether a tag only repeats what the user wrote.
+//! Test for tags that only repeat what the user wrote.
 
 use bstr::ByteSlice;
 
 use super::call::{CLOSER, OPENER};
 use super::grammar::split_opener;
 
-/// Whether the tag spelled `raw` stands in `user_text`, in which case it is a quotation of the
-/// user's words (or of what the user pasted) and must not be executed.
+/// Returns whether the tag spelled `raw` stands in `user_text`, in which case it is a quotation of
+/// the user's words (or of what the user pasted) and must not be executed.
 ///
-/// What the scanner repairs makes no difference, nor do white space and case: letters are compared
-/// in lower case; white space, `-`, `_`, `:`, quotes, how many `<` or `>` stand in a row and a
-/// missing closer are ignored. Nor do disguises that a model may see through: characters that aren't
-/// seen, full-width forms, letters and brackets that look like those of a tag. Of a call in JSON its object counts alone. An empty `raw` stands
-/// nowhere.
+/// Whatever the scanner repairs makes no difference, nor do white space and case: letters are
+/// compared in lower case; white space, `-`, `_`, `:`, quotes, how many `<` or `>` stand in a row
+/// and a missing closer are ignored. Nor do disguises that a model may see through: characters that
+/// aren't seen, full-width forms, letters and brackets that look like those of a tag. Of a call in
+/// JSON its object counts alone. An empty `raw` stands nowhere.
 ///
 /// ```
 /// use garret_core::scan::is_quoted;
@@ -36,7 +36,7 @@ pub fn is_quoted(raw: &[u8], user_text: &str) -> bool {
     })
 }
 
-/// Whether the folded `user_text` contains the folded `wanted`, which isn't empty.
+/// Returns whether the folded `user_text` contains the folded `wanted`, which isn't empty.
 fn contains(user_text: &str, wanted: impl Iterator<Item = char> + Clone) -> bool {
     let mut wanted = fold(wanted);
     let Some(first) = wanted.next() else { return false };
@@ -51,7 +51,8 @@ fn contains(user_text: &str, wanted: impl Iterator<Item = char> + Clone) -> bool
     false
 }
 
-/// The characters that count, in lower case and in the usual one of the spellings that look alike.
+/// Returns the characters that count, in lower case and in the usual one of the spellings that look
+/// alike.
 fn fold(chars: impl Iterator<Item = char> + Clone) -> impl Iterator<Item = char> + Clone {
     let mut before = None;
     let lower = chars.map(usual).filter(|c| !is_ignored(*c)).flat_map(char::to_lowercase);
@@ -61,7 +62,8 @@ fn fold(chars: impl Iterator<Item = char> + Clone) -> impl Iterator<Item = char>
     })
 }
 
-/// Whether a character makes no difference: white space, what isn't seen, dashes and quotes.
+/// Returns whether a character makes no difference: white space, what isn't seen, dashes and
+/// quotes.
 const fn is_ignored(c: char) -> bool {
     c.is_whitespace()
         || matches!(c, '-' | '_' | ':' | '"' | '\'' | '\u{2010}'..='\u{2015}' | '\u{2018}'..='\u{201f}'
@@ -72,7 +74,7 @@ const fn is_ignored(c: char) -> bool {
             | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Brackets and full-width and mathematical letters as ASCII has them.
+/// Maps brackets and full-width and mathematical letters to those that ASCII has.
 fn usual(c: char) -> char {
     match c {
         '\u{ab}' | '\u{2039}' | '\u{2329}' | '\u{276e}' | '\u{27e8}' | '\u{27ea}' | '\u{3008}'
@@ -86,15 +88,15 @@ fn usual(c: char) -> char {
     }
 }
 
-/// The character as far from `to` as `c` is from `from`, in a table that begins anew after `size`; of
-/// letters, the small ones follow the large ones.
+/// Returns the character as far from `to` as `c` is from `from`, in a table that begins anew after
+/// `size`; of letters, the small ones follow the large ones.
 fn shifted(c: char, from: u32, to: u32, size: u32) -> char {
     let place = u32::from(c).saturating_sub(from).checked_rem(size).unwrap_or(0);
     let gap = if size == 52 && place >= 26 { 6 } else { 0 };
     char::from_u32(to.saturating_add(place).saturating_add(gap)).unwrap_or(c)
 }
 
-/// Small letters of other alphabets that look like Latin ones, as those.
+/// Maps small letters of other alphabets to the Latin ones that they look like.
 const fn latin(c: char) -> char {
     match c {
         '\u{430}' | '\u{3b1}' => 'a',

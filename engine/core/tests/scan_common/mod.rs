@@ -1,18 +1,18 @@
 //! What the scanner's tests share: owned events and a way to run the scanner over pieces.
 
-use garret_core::scan::{Companions, Scan, TagKind, TagScanner, Why};
+use garret_core::scan::{Companions, Scan, TagDefect, TagKind, TagScanner};
 
 /// An event with its bytes. Text in a row is one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ev {
-    /// Shown text.
+    /// ShownText text.
     Text(Vec<u8>),
     /// Verb, payload and raw bytes.
     Tool(String, String, Vec<u8>),
     /// Set and raw bytes.
     Companions(Companions, Vec<u8>),
     /// Raw bytes and what is wrong.
-    Stripped(Vec<u8>, Why),
+    Stripped(Vec<u8>, TagDefect),
     /// JSON and raw bytes.
     Call(String, Vec<u8>),
 }

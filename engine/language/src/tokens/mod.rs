@@ -1,4 +1,4 @@
-//! From a text to the terms it can be found by, in any language and without a dictionary.
+//! Tokens of a text, and the terms it can be found by, in any language and without a dictionary.
 //!
 //! A text is cut at white space and then by Unicode's rules into words, each of which is folded
 //! (case, accents, width) and stemmed by Snowball. What a user would look for letter by letter
@@ -14,35 +14,47 @@
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
+use crate::scripts::is_unspaced;
 use crate::{Language, casefold};
 
-/// A piece of a text.
+/// A word, sign or number of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// As it stands in the text.
+    /// The token as it stands in the text.
     pub text: &'a str,
-    /// Where it begins in the text, in bytes.
+    /// The byte of the text where it begins.
     pub start: usize,
-    /// Its kind, which decides its terms.
+    /// The kind, which decides the terms.
     pub kind: TokenKind,
 }
 
 /// The kind of a [`Token`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// Letters and digits.
+    /// A word of letters and digits.
     Word,
-    /// To be found letter by letter.
+    /// A sign, or a word with signs, to be found letter by letter.
     Exact,
     /// Two neighbouring characters of a script without spaces, or one that stands alone.
     Gram,
-    /// Digits in groups of three, to be found without the marks between them.
+    /// A number of digits in groups of three, to be found without the marks between them.
     Number,
     /// One character of a longer run: found by a query of just that.
     Inner,
 }
 
-/// Hands the pieces of `text` to `take`, in order of their beginnings but for inner ones.
+/// Hands the tokens of `text` to `take`, in order of their beginnings but for inner ones.
+///
+/// ```
+/// use garret_language::Language;
+/// use garret_language::tokens::{terms, tokens};
+///
+/// let mut found = Vec::new();
+/// tokens("The bees were swarming.", &mut |token| {
+///     terms(&token, Language::English, &mut |term| found.push(term.to_owned()));
+/// });
+/// assert_eq!(found, ["bee", "swarm"]);
+/// ```
 pub fn tokens<'a>(text: &'a str, take: &mut dyn FnMut(Token<'a>)) {
     let mut offset = 0;
     for chunk in text.split(char::is_whitespace) {
@@ -70,12 +82,12 @@ pub fn terms(token: &Token<'_>, language: Language, take: &mut dyn FnMut(&str)) 
     }
 }
 
-/// Whether the language of the text makes a difference to `token`.
+/// Returns true for a token whose terms depend on the language of the text.
 pub fn depends_on_language(token: &Token<'_>) -> bool {
     token.kind == TokenKind::Word && crate::language::by_script(token.text).is_none()
 }
 
-/// Whether `token` says nothing in a text of this language.
+/// Returns true for a stop word in a text of this language.
 pub fn is_common(token: &Token<'_>, language: Language) -> bool {
     token.kind == TokenKind::Word
         && language.of_word(token.text).is_stop_word(&casefold(token.text))
@@ -104,7 +116,7 @@ fn word_terms(word: &str, language: Language, take: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Part of a text and where it begins there.
+/// A part of a text and its first byte there.
 #[derive(Clone, Copy)]
 struct Piece<'a> {
     text: &'a str,
@@ -128,7 +140,7 @@ fn chunk_tokens<'a>(chunk: Piece<'a>, take: &mut dyn FnMut(Token<'a>)) {
     }
 }
 
-/// The one word of a chunk that is made of ASCII letters and digits, save for marks around them: most
+/// Returns the one word of a chunk that is made of ASCII letters and digits, save for marks around them: most
 /// are, and the general way takes ten times as long.
 fn plain(chunk: Piece<'_>) -> Option<Piece<'_>> {
     let ends = |byte: &u8| b"\"'()[]{}*,:;!?.".contains(byte);
@@ -166,7 +178,8 @@ fn tokens_by_unicode<'a>(chunk: Piece<'a>, take: &mut dyn FnMut(Token<'a>)) {
     }
 }
 
-/// A word by Unicode's rules can have points, apostrophes and the like in it.
+/// Hands on the parts of a word, which by Unicode's rules can have points, apostrophes and the like
+/// in it.
 fn word_tokens<'a>(word: Piece<'a>, exact: bool, take: &mut dyn FnMut(Token<'a>)) {
     if !word.text.contains(joins) {
         if !exact || word.text.len() > 1 {
@@ -232,7 +245,7 @@ impl Run {
     }
 }
 
-/// Without quotation marks, brackets and what ends a sentence; signs that belong to names of
+/// Removes quotation marks, brackets and what ends a sentence from both ends; signs that belong to names of
 /// things stay (`C++`, `.bashrc`, `/tmp/`, `50%`, `-1`).
 fn trimmed(chunk: Piece<'_>) -> Piece<'_> {
     let text = chunk.text;
@@ -242,14 +255,14 @@ fn trimmed(chunk: Piece<'_>) -> Piece<'_> {
     chunk.part(start, start + right.len())
 }
 
-/// Whether a chunk is more than a word.
+/// Returns true for a chunk that is more than a word.
 fn is_exact(text: &str) -> bool {
     text.len() <= EXACT_BYTES
         && text.contains(char::is_alphanumeric)
         && text.chars().any(|c| !c.is_alphanumeric() && !is_apostrophe(c) && !is_mark(c))
 }
 
-/// Whether a word is a number such as `1,234,567`.
+/// Returns true for a number such as `1,234,567`.
 fn is_grouped(word: &str) -> bool {
     let mut groups = word.split([',', '.', '\'', '\u{2019}']);
     let first = groups.next().unwrap_or("");
@@ -260,7 +273,7 @@ fn is_grouped(word: &str) -> bool {
         && groups.all(|group| group.len() == 3 && digits(group))
 }
 
-/// Longest chunk that can be found as a whole, in bytes.
+/// Bytes of the longest chunk that can be found as a whole.
 const EXACT_BYTES: usize = 128;
 
 fn joins(c: char) -> bool {
@@ -280,18 +293,6 @@ fn is_mark(c: char) -> bool {
         0x300..=0x36f | 0x591..=0x5c7 | 0x610..=0x61a | 0x64b..=0x65f | 0x900..=0xdff
         | 0xe31..=0xe4e | 0xeb1..=0xece | 0xf18..=0xfbc | 0x102b..=0x103e | 0x17b4..=0x17d3
         | 0x200c..=0x200d | 0x3099..=0x309c | 0xfe00..=0xfe0f)
-}
-
-/// Scripts that write words without spaces, or glue particles to them.
-fn is_unspaced(c: char) -> bool {
-    matches!(u32::from(c),
-        0xe00..=0xeff            // Thai, Lao
-        | 0x1000..=0x109f        // Myanmar
-        | 0x1100..=0x11ff        // Hangul letters
-        | 0x1780..=0x17ff        // Khmer
-        | 0x3005..=0x3007 | 0x3041..=0x30ff | 0x3130..=0x318f | 0x31f0..=0x31ff
-        | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xa960..=0xa97f | 0xac00..=0xd7ff
-        | 0xf900..=0xfaff | 0xff66..=0xffdc | 0x20000..=0x3ffff)
 }
 
 /// Arrows, signs and emoji.

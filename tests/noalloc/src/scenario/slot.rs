@@ -1,10 +1,12 @@
 //! A window is divided, a long message shortened, a prompt assembled and accounted for.
 
-use garret_core::assemble::{Counted, Input, Part, PastReply, Scratch, Turn, Volatile, assemble};
+use garret_core::assemble::{
+    CountedText, Input, Part, PastReply, Scratch, Turn, Volatile, assemble,
+};
 use garret_core::budget::Budget;
 use garret_core::prompt::{Message, Role};
-use garret_core::receipt::{BlockName, Omission, Omitted};
-use garret_core::shorten::{Shown, shorten};
+use garret_core::receipt::{BlockName, Omission, OmissionKind};
+use garret_core::shorten::{ShownText, shorten};
 use garret_core::testing::ByteEncoder;
 use garret_core::token::{Token, TokenBytes};
 
@@ -27,21 +29,21 @@ fn try_assembly() -> Option<bool> {
     let mut encoder = ByteEncoder;
     let limit = usize::try_from(budget.message_text()).ok()?;
     let message = shorten(&mut encoder, LONG, limit).ok()?;
-    let user = Shown::whole("What do bees do in winter, and how can I help them through it?");
+    let user = ShownText::whole("What do bees do in winter, and how can I help them through it?");
     let reply = PastReply { text: "They cluster.", tokens: TokenBytes::default() };
-    let day = Counted::new(&mut encoder, "[Sunday 3 May 2026]\n").ok()?;
+    let day = CountedText::new(&mut encoder, "[Sunday 3 May 2026]\n").ok()?;
     let turn = |seq| Turn { seq, user: &user, day, reply: Some(reply), cost: 90 };
     let history: [Turn<'_>; TURNS] =
         core::array::from_fn(|i| turn(u64::try_from(i).map_or(0, |i| i + 1)));
-    let known = Counted::new(&mut encoder, "[You know this: bees sleep.]").ok()?;
+    let known = CountedText::new(&mut encoder, "[You know this: bees sleep.]").ok()?;
     let parts = [Part { name: BlockName::Memory, tokens: known.tokens, ceiling: 64 }];
     let input = Input {
-        system: Counted::new(&mut encoder, "Be brief.").ok()?,
-        tracked: Counted::new(&mut encoder, "[Pinned] Ada keeps bees.").ok()?,
+        system: CountedText::new(&mut encoder, "Be brief.").ok()?,
+        tracked: CountedText::new(&mut encoder, "[Pinned] Ada keeps bees.").ok()?,
         history: &history,
         older: 3,
         volatile: Volatile { text: known.text, parts: &parts },
-        omitted: &[Omission { what: Omitted::Found, count: 1 }],
+        omitted: &[Omission { what: OmissionKind::Found, count: 1 }],
         ..Input::new(&message)
     };
     let scratch = Scratch {
@@ -57,9 +59,9 @@ fn try_assembly() -> Option<bool> {
     Some(
         usize::try_from(sum).ok()? == slot.tokens.len()
             && sum <= budget.prompt_limit()
-            && left_out(Omitted::Found) == Some(1)
-            && left_out(Omitted::OldTurns) == Some(first - 1 + 3)
-            && left_out(Omitted::MessageMiddle).is_some_and(|count| count > 0),
+            && left_out(OmissionKind::Found) == Some(1)
+            && left_out(OmissionKind::OldTurns) == Some(first - 1 + 3)
+            && left_out(OmissionKind::MessageMiddle).is_some_and(|count| count > 0),
     )
 }
 

@@ -2,7 +2,7 @@
 //! came from. `cargo test --workspace --test model gate -- --nocapture` prints the table.
 
 use garret::embed::Embed;
-use garret::perceive::{Known, Perception, contradicted, perceive, topic_changed};
+use garret::remember::cues::{self, Cues, Known, contradicted, topic_changed};
 use garret_core::gate::{Gate, Mode, Signals};
 use garret_llm::{Backend, Embedder, PoolingOptions};
 use garret_tests::dialogues::{Dialogue, dialogues};
@@ -10,7 +10,7 @@ use garret_tests::models::{EMBEDDER, find};
 
 mod plain_rule;
 
-/// What a rule says of a dialogue's last message.
+/// The answer of a rule to a dialogue's last message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
     infer: bool,
@@ -18,13 +18,13 @@ struct Said {
     contradiction: bool,
 }
 
-/// Whether two messages differ in topic, if that can be known.
+/// A measure of whether two messages differ in topic, if that can be known.
 type Topic<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
 fn garret(dialogue: &Dialogue, topic: Topic<'_>) -> Said {
     let mut gate = Gate::default();
     let mut said = Said::default();
-    let seen: Vec<Perception> = dialogue.user.iter().map(|text| perceive(text)).collect();
+    let seen: Vec<Cues> = dialogue.user.iter().map(|text| cues::read(text)).collect();
     for (at, now) in seen.iter().enumerate() {
         let told = seen[..at].iter().flat_map(|seen| &seen.statements);
         let known: Vec<_> = told

@@ -3,7 +3,7 @@
 //! Its pinned facts come from a model; here every earlier message of the user's that isn't a question
 //! is one. Without an embedder it compared hashes of the texts.
 
-use garret::perceive::perceive;
+use garret::remember::cues;
 use garret_tests::dialogues::Dialogue;
 
 use super::{Said, Topic, fill};
@@ -14,7 +14,7 @@ pub(super) fn said(dialogue: &Dialogue, topic: Topic<'_>) -> Said {
     let mut spans = 0;
     let mut said = Said::default();
     for (at, text) in dialogue.user.iter().enumerate() {
-        let seen = perceive(text);
+        let seen = cues::read(text);
         spans = (spans + seen.dates.len() + seen.spans.len()).min(5);
         let before = &dialogue.user[..at];
         let changed = before.last().and_then(|before| topic(before, text)).unwrap_or(false);
@@ -64,7 +64,7 @@ fn contradicts(fact: &str, text: &str) -> bool {
     };
     let (a, b) = (numbers(&fact_words), numbers(&text_words));
     let numbers = !a.is_empty() && !b.is_empty() && a != b;
-    let negated = |text: &str| perceive(text).negation;
+    let negated = |text: &str| cues::read(text).negation;
     shared && (negated(fact) != negated(text) || numbers)
 }
 
