@@ -19,9 +19,9 @@ pub struct ReceiptReport {
     pub n_ctx: u32,
     /// Tokens of the prompt.
     pub prompt_tokens: u32,
-    /// Of those, found in the KV cache.
+    /// Tokens of the prompt that were found in the KV cache.
     pub reused_tokens: u32,
-    /// Of those, decoded for this turn.
+    /// Tokens of the prompt that were decoded for this turn.
     pub prefilled_tokens: u32,
     /// Tokens generated.
     pub reply_tokens: u32,
@@ -29,13 +29,13 @@ pub struct ReceiptReport {
     pub reply_reserve: u32,
     /// Parts of the prompt.
     pub blocks: Vec<BlockReport>,
-    /// What is stored and not shown.
+    /// Kinds of things that are stored and not shown.
     pub omitted: Vec<OmissionReport>,
     /// Ids of the messages in the block `memory`, in its order.
     pub memory: Vec<String>,
 }
 
-/// Something that was looked up in the middle of a reply. Its tokens are no part of the prompt that
+/// A lookup in the middle of a reply. Its tokens are no part of the prompt that
 /// the receipt accounts for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundReport {
@@ -43,11 +43,11 @@ pub struct RoundReport {
     pub call: String,
     /// Tokens of the message with the result.
     pub tokens: u32,
-    /// Whether the result had to be shortened.
+    /// The result had to be shortened.
     pub shortened: bool,
-    /// Tokens of the prompt that went on with it, found in the KV cache.
+    /// Tokens of the prompt with the result that were found in the KV cache.
     pub reused_tokens: u32,
-    /// Of those, decoded for it.
+    /// Tokens of the prompt with the result that were decoded.
     pub prefilled_tokens: u32,
 }
 
@@ -56,25 +56,25 @@ pub struct RoundReport {
 pub struct BlockReport {
     /// `system`, `tracked`, `history`, `time`, `pinned`, `carry`, `memory` or `message`.
     pub name: String,
-    /// Tokens it takes.
+    /// Tokens of the part.
     pub tokens: u32,
-    /// Most tokens it could have taken.
+    /// Most tokens that the part could have.
     pub ceiling: u32,
 }
 
 /// Something stored that the prompt didn't show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OmissionReport {
-    /// Of what kind.
+    /// The kind.
     pub what: String,
-    /// How many.
+    /// Number of things of the kind.
     pub count: u64,
     /// The reason.
     pub why: String,
 }
 
 impl ReceiptReport {
-    /// The report of a turn whose prompt showed the messages of these ids.
+    /// Makes the report of a turn whose prompt showed the messages of these ids.
     pub fn new(receipt: &Receipt, memory: &[String]) -> Self {
         let blocks = receipt.blocks.iter().map(|block| BlockReport {
             name: block.name.as_str().into(),
@@ -103,7 +103,7 @@ impl ReceiptReport {
 /// A receipt with what the next turn wants to know of this one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredReceipt {
-    /// What is shown.
+    /// The part that is shown.
     pub report: ReceiptReport,
     /// Tokens kept free for a companion.
     pub companion_reserve: u32,
@@ -113,15 +113,15 @@ pub struct StoredReceipt {
     pub made_at: TurnSeq,
     /// The turn whose trace has the text of its system message; 0 for none.
     pub system_in: TurnSeq,
-    /// Which companions were to run after the turn, and why.
+    /// The companions that were to run after the turn, and the reasons.
     pub companions: CompanionsReport,
-    /// What was looked up on the way.
+    /// The lookups on the way.
     pub rounds: Vec<RoundReport>,
     /// Names of the companions that the model asked for.
     pub asked: Vec<String>,
 }
 
-/// Which companions a turn gave reason for.
+/// The companions that a turn gave reason for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompanionsReport {
     /// The inferrer.
@@ -130,7 +130,7 @@ pub struct CompanionsReport {
     pub compact: bool,
     /// The reader of facts.
     pub extract: bool,
-    /// What was noticed, such as `contradiction`.
+    /// The reasons, such as `contradiction`.
     pub reasons: Vec<String>,
 }
 
@@ -143,7 +143,7 @@ impl From<&Decision> for CompanionsReport {
 }
 
 impl StoredReceipt {
-    /// The record of a turn whose prompt showed the messages of these ids.
+    /// Makes the record of a turn whose prompt showed the messages of these ids.
     pub fn new(receipt: &Receipt, memory: &[String]) -> Self {
         Self {
             report: ReceiptReport::new(receipt, memory),
@@ -157,7 +157,7 @@ impl StoredReceipt {
         }
     }
 
-    /// The same with what was looked up and which companions were asked for on the way.
+    /// Adds the lookups on the way, and the companions that the model asked for.
     #[must_use]
     pub fn with_rounds(mut self, rounds: &[RoundReport], companions: Companions) -> Self {
         self.rounds = rounds.to_vec();
@@ -189,7 +189,7 @@ impl state::Record for StoredReceipt {
 pub struct LastReceipt {
     /// The number of the turn.
     pub turn: TurnSeq,
-    /// Its receipt.
+    /// The receipt of the turn.
     pub receipt: StoredReceipt,
 }
 

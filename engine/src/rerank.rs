@@ -27,14 +27,14 @@ pub use garret_core::rerank::Rerank;
 use garret_storage::search::{FACTS, Found, Hit, INFERRED, Kind, Search};
 use garret_storage::{FactKind, ReadError, Store};
 
-/// How a search is reranked.
+/// The reranking of a search.
 #[derive(Clone, Copy)]
 pub struct Reranking<'a> {
-    /// What ranks.
+    /// The reranker.
     pub by: &'a dyn Rerank,
-    /// How many hits it reads, the first ones.
+    /// Number of hits that it reads, the first ones.
     pub top: usize,
-    /// Asked before every few texts; when it says no, the hits stay as they are.
+    /// Tells, before every few texts, whether to go on; if not, the hits stay as they are.
     pub go_on: &'a dyn Fn() -> bool,
 }
 
@@ -45,10 +45,10 @@ impl<'a> Reranking<'a> {
     }
 }
 
-/// What `search` finds in `store`, reranked where that is wanted.
+/// Searches `store`, and reranks the hits where that is wanted.
 ///
 /// # Errors
-/// As [`Store::find`]; a reranker that fails is done without.
+/// Those of [`Store::find`]; a reranker that fails is done without.
 pub fn find(
     store: &Store,
     search: &Search<'_>,
@@ -104,7 +104,7 @@ pub fn rerank(hits: &mut [Hit], query: &str, reranking: Reranking<'_>) {
     }
 }
 
-/// What the reranker says of the hits; `None` when it fails or isn't to go on.
+/// Returns the reranker's numbers of the hits; `None` when it fails or isn't to go on.
 fn scores(hits: &[Hit], query: &str, reranking: Reranking<'_>) -> Option<Vec<f32>> {
     let mut scores = vec![0.0; hits.len()];
     for (some, scores) in hits.chunks(BATCH).zip(scores.chunks_mut(BATCH)) {
@@ -120,7 +120,7 @@ fn scores(hits: &[Hit], query: &str, reranking: Reranking<'_>) -> Option<Vec<f32
     scores.iter().all(|score| score.is_finite()).then_some(scores)
 }
 
-/// The order of hits that have these numbers, the first hit of the search first: the place of each in
+/// Returns the order of hits that have these numbers, the first hit of the search first: the place of each in
 /// the search, the best of all first. Of equals the search's order holds.
 pub fn merge(scores: &[f32]) -> Vec<usize> {
     let mut by_score: Vec<usize> = (0..scores.len()).collect();
@@ -135,9 +135,9 @@ pub fn merge(scores: &[f32]) -> Vec<usize> {
     order
 }
 
-/// How many of the first hits are read where nothing else is said.
+/// Number of the first hits that are read where nothing else is said.
 pub const TOP: usize = 20;
-/// What is added to a place: how little the first places differ from those behind them.
+/// The number added to a place: the larger, the less the first places differ from those behind.
 const RANKS: f64 = 10.0;
 /// Texts of one call of the model; nobody who stops it waits for more than these.
 const BATCH: usize = 4;

@@ -9,11 +9,11 @@ use garret_storage::{ReadError, WriteError};
 
 use crate::prompt::error::{EncoderError, PromptError, erased};
 
-/// Why a turn wasn't answered. Whatever was accepted is stored.
+/// The error of a turn that wasn't answered. A message that was accepted is stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TurnError {
-    /// Nothing but white space.
+    /// The message is nothing but white space.
     #[error("the message is empty: say something")]
     Empty,
     /// The model can't be shown the message, so it isn't accepted.
@@ -56,7 +56,7 @@ pub enum TurnError {
     },
 }
 
-/// Why there is no agent.
+/// The error of making an agent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
@@ -76,24 +76,24 @@ pub enum AgentError {
     Template(EncoderError),
 }
 
-/// Why a model isn't told of tools in the form of its own template.
+/// The reason for which a model isn't told of tools in the form of its own template.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolProtocolError {
     /// The template has no form that is known.
     #[error("its template has none, or none that is known")]
     Unknown,
-    /// It takes more of a small window than it is worth.
+    /// The form takes more of a small window than it is worth.
     #[error("it takes {tokens} tokens, and {most} are the most in a window under {large_window}")]
     TooLong {
-        /// Tokens it takes in every prompt.
+        /// Tokens that the form takes in every prompt.
         tokens: u32,
-        /// Tokens it may take.
+        /// Tokens that it may take.
         most: u32,
         /// Tokens of a window in which it may take more.
         large_window: u32,
     },
-    /// The system prompt leaves no room for it.
+    /// The system prompt leaves no room for the form.
     #[error("with it, the system prompt has more than the {ceiling} tokens of this window")]
     NoRoom {
         /// Tokens that a system prompt may have.

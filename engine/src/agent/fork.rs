@@ -144,7 +144,8 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             }
             let whole = views.partition_point(|view| view.seq <= to);
             let history: Vec<_> = past[..whole].iter().map(|past| past.turn()).collect();
-            let (first, last) = (history.first()?.seq, history.last()?.seq);
+            let first = history.first()?.seq;
+            let last = history.last()?.seq;
             let mut messages = vec![Message::new(Role::User, ""); 2 * history.len() + 2];
             let mut ends = vec![0; messages.len()];
             let scratch = Scratch { messages: &mut messages, ends: &mut ends, tokens };

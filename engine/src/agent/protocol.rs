@@ -76,7 +76,8 @@ fn tell<E: PromptEncoder>(
         let tokens = encoder.count(&Content::from(text), n_ctx as usize);
         tokens.map(|tokens| u32::try_from(tokens).unwrap_or(u32::MAX)).map_err(unencoded)
     };
-    let (words, instructions) = (count(WHEN_TO_CALL)?, count(&instructions)?);
+    let words = count(WHEN_TO_CALL)?;
+    let instructions = count(&instructions)?;
     let before = length(encoder, n_ctx)?;
     if !encoder.set_tools(&SPECS) {
         return Err(ToolProtocolError::Unknown);

@@ -65,11 +65,11 @@ pub struct SummaryRun {
     pub unreadable: u64,
     /// Summaries were due and wait: their model failed not long ago and is left alone.
     pub waits: bool,
-    /// It was broken off, since the model or the disk failed or time ran out.
+    /// The run was broken off, since the model or the disk failed or time ran out.
     pub failed: bool,
 }
 
-/// Why summarising was broken off.
+/// The error by which summarising was broken off.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SummaryError {
     #[error(transparent)]
@@ -424,7 +424,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         job: &mut Job,
         done: &mut SummaryRun,
     ) -> Result<Made, SummaryError> {
-        let (from, to) = (job.from, job.to);
+        let Job { from, to, .. } = *job;
         tracing::warn!(%session, from, to, "turns can't be read and are passed over");
         done.unreadable += to.saturating_sub(from).saturating_add(1);
         let text = match from == to {

@@ -1,4 +1,4 @@
-//! One turn, from the user's words to a durable reply.
+//! A turn, from the user's words to a durable reply.
 
 use std::sync::Arc;
 

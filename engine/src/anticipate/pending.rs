@@ -42,7 +42,7 @@ pub struct ConsumedInference {
     /// The turn's prompt showed it.
     pub shown: bool,
     /// The inference.
-    pub thought: PendingInference,
+    pub inference: PendingInference,
 }
 
 impl PendingInference {
@@ -56,8 +56,8 @@ impl PendingInference {
         let chain = if likeliest.is_some() { inference.chain.clone() } else { Vec::new() };
         let quote = likeliest.filter(|guess| guess.grounded).map(|guess| guess.quote.clone());
         let next = inference.next.clone();
-        let thought = Self { turn, guesses, quote: quote.unwrap_or_default(), really, chain, next };
-        (!thought.guesses.is_empty() || !thought.next.is_empty()).then_some(thought)
+        let pending = Self { turn, guesses, quote: quote.unwrap_or_default(), really, chain, next };
+        (!pending.guesses.is_empty() || !pending.next.is_empty()).then_some(pending)
     }
 
     /// Returns whether it has to do with a message: they share a word that says what they are about.
@@ -113,7 +113,7 @@ impl PendingInference {
 }
 
 impl InferenceState {
-    /// Has turn `by`, whose message is `message`, consume what waits: the thought if it concerns the
+    /// Has turn `by`, whose message is `message`, consume what waits: the inference if it concerns the
     /// message, by its words or by `similar` that compares both.
     pub fn consume(
         &mut self,
@@ -121,10 +121,10 @@ impl InferenceState {
         message: &str,
         similar: impl FnOnce(&str, &str) -> bool,
     ) -> Option<PendingInference> {
-        let thought = self.waiting.take()?;
-        let shown = thought.concerns(message) || similar(&thought.text(), message);
-        self.consumed = Some(ConsumedInference { by, shown, thought: thought.clone() });
-        shown.then_some(thought)
+        let pending = self.waiting.take()?;
+        let shown = pending.concerns(message) || similar(&pending.text(), message);
+        self.consumed = Some(ConsumedInference { by, shown, inference: pending.clone() });
+        shown.then_some(pending)
     }
 
     /// Returns what `message`, of turn `turn`, confirms: an answered question that it asks, or what the user
@@ -132,11 +132,11 @@ impl InferenceState {
     pub fn confirmed(&self, turn: TurnSeq, message: &str) -> Option<String> {
         let consumed = self.consumed.as_ref()?;
         if turn == consumed.by {
-            let (question, answer) = consumed.thought.asked(message)?;
+            let (question, answer) = consumed.inference.asked(message)?;
             return Some(format!("The user asked, as was expected: {question} Answer: {answer}"));
         }
         let agreed = consumed.shown && turn == consumed.by + 1 && agrees(message);
-        let really = &consumed.thought.really;
+        let really = &consumed.inference.really;
         (agreed && !really.is_empty())
             .then(|| format!("What the user really asked, as they confirmed: {really}"))
     }
@@ -178,7 +178,7 @@ mod tests {
     use super::*;
     use crate::anticipate::reading::Hypothesis;
 
-    fn thought() -> PendingInference {
+    fn pending() -> PendingInference {
         let guess = |percent, intent: &str| Hypothesis {
             percent,
             quote: "so much work".into(),
@@ -196,14 +196,14 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_is_consumed_once_and_shown_only_where_it_belongs() {
-        let mut kept = InferenceState { waiting: Some(thought()), consumed: None };
+    fn a_pending_inference_is_consumed_once_and_shown_only_where_it_belongs() {
+        let mut kept = InferenceState { waiting: Some(pending()), consumed: None };
         let shown = kept.clone().consume(5, "what about the garden then?", |_, _| false);
-        assert_eq!(shown, Some(thought()));
+        assert_eq!(shown, Some(pending()));
         assert_eq!(kept.consume(5, "what is 2 and 2?", |_, _| false), None);
         assert_eq!(kept.waiting, None);
         assert_eq!(kept.consume(6, "the garden", |_, _| true), None);
-        let mut kept = InferenceState { waiting: Some(thought()), consumed: None };
+        let mut kept = InferenceState { waiting: Some(pending()), consumed: None };
         assert!(kept.consume(5, "and the beds?", |_, _| true).is_some());
     }
 
@@ -212,14 +212,14 @@ mod tests {
         let inference = Inference { plain: 90, ..Inference::default() };
         assert_eq!(PendingInference::new(1, &inference), None);
         let next = vec![("What else?".into(), "Nothing.".into())];
-        let thought = PendingInference::new(1, &Inference { next, ..inference }).unwrap();
-        assert!(thought.guesses.is_empty() && thought.really.is_empty());
-        assert!(!thought.block(9).contains("really asking"));
+        let pending = PendingInference::new(1, &Inference { next, ..inference }).unwrap();
+        assert!(pending.guesses.is_empty() && pending.really.is_empty());
+        assert!(!pending.block(9).contains("really asking"));
     }
 
     #[test]
     fn the_block_says_that_it_is_inferred_on_lines_of_its_own() {
-        let block = thought().block(9);
+        let block = pending().block(9);
         assert!(block.starts_with("[Inferred, not said by the user."));
         let inner: Vec<_> = block.lines().collect();
         assert!(inner[1..inner.len() - 1].iter().all(|line| line.starts_with("> ")), "{block}");
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn asking_what_was_expected_or_saying_yes_confirms() {
-        let mut kept = InferenceState { waiting: Some(thought()), consumed: None };
+        let mut kept = InferenceState { waiting: Some(pending()), consumed: None };
         kept.consume(5, "the garden: which plants need no watering?", |_, _| false);
         let asked = kept.confirmed(5, "the garden: which plants need no watering?").unwrap();
         assert!(asked.contains("Lavender"));
@@ -241,9 +241,9 @@ mod tests {
 
     #[test]
     fn records_come_back_and_others_carry_nothing() {
-        let mut kept = InferenceState { waiting: Some(thought()), consumed: None };
+        let mut kept = InferenceState { waiting: Some(pending()), consumed: None };
         kept.consume(5, "garden", |_, _| false);
-        kept.waiting = Some(thought());
+        kept.waiting = Some(pending());
         let bytes = kept.to_bytes();
         assert_eq!(InferenceState::from_bytes(&bytes), kept);
         for end in 0..bytes.len() {

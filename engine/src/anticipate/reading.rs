@@ -1,25 +1,24 @@
-//! What the inferrer is asked, and what is made of its answer.
+//! The inferrer's form, and the reading of its answer.
 
-use crate::companion::form::{Form, FormError, Percent, Size, Text};
-use crate::{form, row};
+use crate::companion::form::{Form, FormError, Percent, Size, Text, form, row};
 use garret_language::grounding::{content_words, is_grounded};
 
 row! {
-    /// How likely the message means just what it says.
+    /// The likelihood that the message means just what it says.
     pub struct Plain = "plain: " {
-        /// In percent.
+        /// The likelihood in percent.
         pub percent: Percent,
     }
 }
 
 row! {
-    /// What the user may be after instead.
+    /// A guess at what the user may be after instead.
     pub struct Guess = "guess: " {
-        /// How likely, in percent.
+        /// The likelihood in percent.
         pub percent: Percent,
         /// The user's words that show it.
         pub quote: Text<40>,
-        /// What they may be after.
+        /// The intent that they may have.
         pub intent: Text<60>,
     }
 }
@@ -27,13 +26,13 @@ row! {
 row! {
     /// A thought that leads there.
     pub struct Because = "because: " {
-        /// In a few words.
+        /// The thought in a few words.
         pub text: Text<60>,
     }
 }
 
 row! {
-    /// What they would ask if they asked straight out.
+    /// The question that they would ask straight out.
     pub struct Really = "really: " {
         /// The question.
         pub text: Text<80>,
@@ -41,7 +40,7 @@ row! {
 }
 
 row! {
-    /// What they may ask next.
+    /// A question that they may ask next.
     pub struct Next = "next: " {
         /// The question.
         pub question: Text<60>,
@@ -53,7 +52,7 @@ row! {
 form! {
     /// The inferrer's answer.
     pub struct Reading {
-        /// That the message means just what it says.
+        /// The guess that the message means just what it says.
         core plain: Plain, 1, 1;
         /// Three other guesses.
         core guesses: Guess, 3, 3;
@@ -75,7 +74,7 @@ pub const fn most_tokens(size: Size) -> u32 {
     }
 }
 
-/// What the inferrer is asked about the end of a conversation.
+/// Returns the inferrer's instruction about the end of a conversation.
 pub const fn instruction(size: Size) -> &'static str {
     match size {
         Size::Core => CORE,
@@ -103,7 +102,7 @@ Write three lines guess, up to six lines because and two lines next. Copy my wor
 /// An answer that was checked against what the user said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inference {
-    /// How likely the message means just what it says, in percent.
+    /// Likelihood that the message means just what it says, in percent.
     pub plain: u8,
     /// Other guesses, the likeliest first.
     pub guesses: Vec<Hypothesis>,
@@ -115,21 +114,21 @@ pub struct Inference {
     pub next: Vec<(String, String)>,
 }
 
-/// What a user may be after.
+/// A guess at what a user may be after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hypothesis {
-    /// How likely, in percent; at most [`MOST_UNGROUNDED`] unless it is grounded.
+    /// Likelihood in percent; at most [`MAX_UNGROUNDED`] unless it is grounded.
     pub percent: u8,
     /// The words that are to show it.
     pub quote: String,
-    /// Whether the user said them.
+    /// The user said those words.
     pub grounded: bool,
-    /// What they may be after.
+    /// The intent that they may have.
     pub intent: String,
 }
 
 impl Inference {
-    /// What an answer says of a user who said `said`, the newest last.
+    /// Reads an answer about a user who said `said`, the newest last.
     ///
     /// # Errors
     /// [`FormError`] for an answer that doesn't follow the grammar.
@@ -137,7 +136,7 @@ impl Inference {
         let reading = Reading::read(answer, size)?;
         let check = |guess: Guess| {
             let grounded = is_grounded(guess.quote.as_str(), said);
-            let most = if grounded { 100 } else { MOST_UNGROUNDED };
+            let most = if grounded { 100 } else { MAX_UNGROUNDED };
             Hypothesis {
                 percent: guess.percent.get().min(most),
                 quote: guess.quote.into_string(),
@@ -168,15 +167,15 @@ impl Inference {
     }
 }
 
-/// Whether a text has nothing to say that isn't in what was asked: the smallest models fill a form in
-/// with its own words.
+/// Returns whether a text says nothing that isn't in the instruction: the smallest models fill a form
+/// in with its own words.
 fn echoes(text: &str, size: Size) -> bool {
     let asked = content_words(instruction(size));
     content_words(text).iter().all(|word| asked.contains(word))
 }
 
 /// Percent that a guess has at most whose words the user didn't say.
-pub const MOST_UNGROUNDED: u8 = 35;
+pub const MAX_UNGROUNDED: u8 = 35;
 /// Percent below which a guess isn't worth a line.
 pub const LIKELY: u8 = 40;
 
@@ -217,7 +216,7 @@ next: none
         assert_eq!(unsaid.likeliest(), None, "35 percent aren't enough for a line");
     }
 
-    /// As SmolLM2-135M answers.
+    /// SmolLM2-135M answers like this.
     #[test]
     fn a_form_filled_in_with_its_own_words_says_nothing() {
         let answer = "plain: 10\nguess: 90 | my own words | what I may want instead\n\

@@ -22,12 +22,12 @@ use garret_core::utf8::Utf8Stream;
 use smol::Timer;
 use smol::future::{or, poll_fn};
 
-/// What a companion answered, and what that cost.
+/// A companion's answer, with its cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Its text, with U+FFFD for bytes that are no text.
+    /// The text, with U+FFFD for bytes that are no text.
     pub text: String,
-    /// Why it ended; [`Finish::Length`] says that it is cut off.
+    /// The reason for which it ended; [`Finish::Length`] says that it is cut off.
     pub finish: Finish,
     /// Tokens of the prompt that were in the cache.
     pub reused: u32,
@@ -53,8 +53,13 @@ pub async fn ask<M: ChatModel>(
     let repeat_penalty = if grammar.is_some() { 1.0 } else { 1.1 };
     let sampling = Sampling { temperature: 0.0, repeat_penalty, ..Sampling::default() };
     let mut reply = model.start(Request { role, prompt, max_tokens, sampling, grammar })?;
-    let (text, finish) = (String::new(), Finish::Cancelled);
-    let mut answer = Answer { text, finish, reused: 0, prefilled: 0, generated: 0 };
+    let mut answer = Answer {
+        text: String::new(),
+        finish: Finish::Cancelled,
+        reused: 0,
+        prefilled: 0,
+        generated: 0,
+    };
     let mut utf8 = Utf8Stream::new();
     while let Some(event) = poll_fn(|cx| reply.poll_event(cx)).await {
         match event? {
@@ -72,8 +77,8 @@ pub async fn ask<M: ChatModel>(
     Ok(answer)
 }
 
-/// As [`ask`], and `None` when there is no answer by the time that `clock` shows `deadline_us`, its
-/// monotonic reading in microseconds. The request is cancelled then.
+/// Asks like [`ask`]; returns `None` when there is no answer by the time that `clock` shows
+/// `deadline_us`, its monotonic reading in microseconds. The request is cancelled then.
 ///
 /// # Errors
 /// The model's.
@@ -95,15 +100,15 @@ pub async fn ask_until<M: ChatModel>(
     or(answer, late).await
 }
 
-/// How often a deadline is looked at.
+/// The interval at which a deadline is looked at.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What a companion is asked.
+/// A question to a companion.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
-    /// As whom it is asked.
+    /// The role in which it is asked.
     pub role: ModelRole,
-    /// What it is to do.
+    /// The words of the question.
     pub instruction: &'a str,
     /// The grammar of the answer.
     pub grammar: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! Vectors for what has none yet: a few at a time, so that it can stop at any moment and go on later.
+//! Vectors for texts that have none yet: a few at a time, so that it can stop at any moment and go on later.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use smol::unblock;
 
 use super::{Embed, rotations, vectors};
 
-/// Says that the vectors of `store` are those of `embedder`; others are no longer found.
+/// Has the vectors of `store` be those of `embedder`; others are no longer found.
 ///
 /// # Errors
 /// [`VectorError`] when their files can't be read.
@@ -25,7 +25,7 @@ pub fn attach(
     store.set_embedder(fingerprint, embedder.dimensions(), kernels, rotation)
 }
 
-/// Gives every unit of `store` that has none a vector, and returns how many it gave. `go_on` is
+/// Gives every document of `store` that has none a vector, and returns how many it gave. `go_on` is
 /// asked between two calls of the model and gets the number so far; whatever was done when it says
 /// no is kept.
 ///
@@ -39,13 +39,13 @@ pub fn embed_all(
     let mut done = 0;
     let mut unusable = HashSet::new();
     loop {
-        let mut units = store.unembedded(PAGE.saturating_add(unusable.len()))?;
-        units.retain(|(key, _)| !unusable.contains(key));
-        if units.is_empty() {
+        let mut documents = store.unembedded(PAGE.saturating_add(unusable.len()))?;
+        documents.retain(|(key, _)| !unusable.contains(key));
+        if documents.is_empty() {
             store.tend_vectors()?;
             return Ok(done);
         }
-        for group in units.chunks(GROUP) {
+        for group in documents.chunks(GROUP) {
             let mut vectors = Vec::with_capacity(group.len());
             let mut stopped = false;
             for batch in group.chunks(BATCH) {
@@ -63,8 +63,8 @@ pub fn embed_all(
     }
 }
 
-/// As [`embed_all`]; dropping the future ends it with the call of the embedder that runs, of which
-/// nothing is kept.
+/// Gives vectors like [`embed_all`]; dropping the future ends it with the call of the embedder that
+/// runs, of which nothing is kept.
 ///
 /// # Errors
 /// [`WorkError`]; whatever was done before is kept.
@@ -72,18 +72,19 @@ pub async fn embed_idle(store: &Arc<Store>, embedder: &Arc<dyn Embed>) -> Result
     let mut made = Made { store, vectors: Vec::new(), done: 0 };
     let mut unusable = HashSet::new();
     loop {
-        let mut units = store.unembedded(PAGE.saturating_add(unusable.len()))?;
-        units.retain(|(key, _)| !unusable.contains(key));
-        if units.is_empty() {
+        let mut documents = store.unembedded(PAGE.saturating_add(unusable.len()))?;
+        documents.retain(|(key, _)| !unusable.contains(key));
+        if documents.is_empty() {
             let store = Arc::clone(store);
             unblock(move || store.tend_vectors()).await?;
             return Ok(made.done);
         }
-        while !units.is_empty() {
-            let batch: Vec<_> = units.drain(..units.len().min(BATCH)).collect();
+        while !documents.is_empty() {
+            let batch: Vec<_> = documents.drain(..documents.len().min(BATCH)).collect();
             let embedder = Arc::clone(embedder);
             let (vectors, without) = unblock(move || {
-                let (mut vectors, mut without) = (Vec::new(), HashSet::new());
+                let mut vectors = Vec::new();
+                let mut without = HashSet::new();
                 embed(&*embedder, &batch, &mut vectors, &mut without)?;
                 Ok::<_, WorkError>((vectors, without))
             })
@@ -124,9 +125,9 @@ impl Drop for Made<'_> {
     }
 }
 
-/// The vector of a query to `store`, as [`Search::vector`](garret_storage::search::Search::vector)
-/// wants it; `None` where there is none, or nothing to compare it with. That the embedder fails is no
-/// reason not to search.
+/// Returns the vector of a query to `store`, for [`Search::vector`](garret_storage::search::Search::vector);
+/// `None` where there is none, or nothing to compare it with. An embedder that fails is logged: that is
+/// no reason not to search.
 pub fn query(store: &Store, embedder: &dyn Embed, text: &str) -> Option<Vec<f32>> {
     if store.with_vectors(|vectors| vectors.is_empty()).unwrap_or(true) {
         return None;
@@ -137,21 +138,21 @@ pub fn query(store: &Store, embedder: &dyn Embed, text: &str) -> Option<Vec<f32>
     made.ok().and_then(|vectors| vectors.into_iter().next()).filter(|vector| is_usable(vector))
 }
 
-/// Whether a vector has a direction.
+/// Returns whether a vector has a direction.
 fn is_usable(vector: &[f32]) -> bool {
     vector.iter().all(|x| x.is_finite()) && vector.iter().any(|x| *x != 0.0)
 }
 
-/// Appends the vectors of `units` to `made`, and to `unusable` the keys of those that have none: a text may
+/// Appends the vectors of `documents` to `made`, and to `unusable` the keys of those that have none: a text may
 /// hold nothing that the embedder knows.
 fn embed(
     embedder: &dyn Embed,
-    units: &[(UnitKey, String)],
+    documents: &[(UnitKey, String)],
     made: &mut Vec<(UnitKey, Vec<f32>)>,
     unusable: &mut HashSet<UnitKey>,
 ) -> Result<(), WorkError> {
-    let texts: Vec<_> = units.iter().map(|(_, text)| text.as_str()).collect();
-    for ((key, _), vector) in units.iter().zip(vectors(embedder, &texts)?) {
+    let texts: Vec<_> = documents.iter().map(|(_, text)| text.as_str()).collect();
+    for ((key, _), vector) in documents.iter().zip(vectors(embedder, &texts)?) {
         if is_usable(&vector) {
             made.push((*key, vector));
         } else {
@@ -161,11 +162,11 @@ fn embed(
     Ok(())
 }
 
-/// Why there aren't all the vectors there should be.
+/// The error of giving vectors.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkError {
-    /// What is to be embedded can't be read.
+    /// The texts to be embedded can't be read.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The model failed.
@@ -183,7 +184,7 @@ impl From<PoolingError> for WorkError {
     }
 }
 
-/// Units looked up at once; looking takes a pass over all of them.
+/// Documents looked up at once; looking takes a pass over all of them.
 const PAGE: usize = 1_024;
 /// Vectors stored together, with one sync.
 const GROUP: usize = 64;

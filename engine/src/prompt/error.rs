@@ -4,7 +4,7 @@ use std::error::Error;
 
 use garret_core::assemble::AssembleError;
 
-/// Why no prompt could be assembled, or a text not counted.
+/// The error of assembling a prompt, or of counting a text.
 pub type PromptError = AssembleError<EncoderError>;
 
 /// The error of a model's template or tokenizer.

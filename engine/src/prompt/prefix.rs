@@ -164,7 +164,7 @@ impl News {
     }
 }
 
-/// Why no prefix could be made.
+/// The error of making a prefix.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PrefixError {
     /// The store can't be read.

@@ -1,4 +1,4 @@
-//! What is tracked of a conversation: pinned facts, what the user is like, highlights of what was said
+//! The tracked part of a prompt: pinned facts, what the user is like, highlights of what was said
 //! before the history that a prompt shows. It stands in the system message, after the instructions.
 //!
 //! ```text
@@ -127,7 +127,7 @@ struct TrackedRecord {
     place: (i64, u64),
     whole: String,
     whole_tokens: u32,
-    /// Its head, and how to ask for the rest.
+    /// The head, and how to ask for the rest.
     named: String,
     shown: Shown,
 }

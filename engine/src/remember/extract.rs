@@ -48,7 +48,7 @@ pub enum KeepOutcome {
     Ended(usize),
 }
 
-/// Why a statement wasn't kept.
+/// The error of keeping a statement.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeepError {
@@ -77,7 +77,8 @@ impl HeardStatement<'_> {
         object: &str,
         sure: bool,
     ) -> Result<KeepOutcome, KeepError> {
-        let (statement, store) = (self.statement, since.store());
+        let statement = self.statement;
+        let store = since.store();
         let known = latest(store, &statement.subject)?;
         let same = |fact: &&Fact| {
             let value = fact.object.as_deref().unwrap_or(&fact.text);

@@ -1,4 +1,4 @@
-//! One record of what is known of the user, made of facts and remade when they change.
+//! The persona: a record of what is known of the user, made of facts and remade when they change.
 
 use garret_core::time::WallTime;
 use garret_storage::{Fact, FactId, FactSource, NewFact, Store};
@@ -43,7 +43,8 @@ pub fn refresh(store: &Store, at: WallTime) -> Result<Option<FactId>, KeepError>
 /// The record's text, and the facts that are in it: what the user said of themselves and is sure
 /// enough, in the order of [`ORDER`], each whole.
 fn compose(facts: &[Fact]) -> (String, Vec<FactId>) {
-    let (mut text, mut from) = (String::new(), Vec::new());
+    let mut text = String::new();
+    let mut from = Vec::new();
     for relation in ORDER {
         let told = facts
             .iter()

@@ -8,7 +8,7 @@ use super::extract::is_directive;
 use super::job::Job;
 use crate::companion::Answer;
 
-/// Why an answer is no summary.
+/// The reason for which an answer is no summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Rejection {
     /// The answer was cut off.

@@ -6,7 +6,7 @@ use garret_language::sentences::is_sentence_end;
 use super::job::Job;
 use crate::companion::transcript::Line;
 
-/// A summary of `job` of at most `most` tokens by `count`, and its tokens: sentences with names and
+/// Makes a summary of `job` of at most `most` tokens by `count`, and counts its tokens: sentences with names and
 /// figures first, those of users before those of models; none that looks like an order. `None` when
 /// even a mark of what is left out is too long.
 pub(crate) fn extract<E>(
@@ -22,7 +22,8 @@ pub(crate) fn extract<E>(
     let mut order: Vec<_> = (0..sentences.len()).collect();
     order.sort_by_key(|index| (std::cmp::Reverse(sentences[*index].score), *index));
     let mut taken = vec![false; sentences.len()];
-    let (mut best, mut misfits) = (None, 0);
+    let mut best = None;
+    let mut misfits = 0;
     for index in order {
         taken[index] = true;
         let chosen = sentences.iter().zip(&taken).filter(|(_, taken)| **taken);
@@ -86,7 +87,7 @@ fn is_name(word: &str) -> bool {
     word.chars().next().is_some_and(char::is_uppercase) && word.chars().count() > 1
 }
 
-/// Whether a line looks like an order to whoever reads it, or like structure, however it is
+/// Returns whether a line looks like an order to its reader, or like structure, however it is
 /// disguised. A summary is shown to a model again and again; such a line must not be in it.
 pub(crate) fn is_directive(line: &str) -> bool {
     let folded = casefold(line);
@@ -96,7 +97,7 @@ pub(crate) fn is_directive(line: &str) -> bool {
         || ORDERS.iter().any(|part| line.contains(part))
 }
 
-/// What orders say, folded: in English, German, French, Spanish, Italian, Portuguese, Russian,
+/// Phrases of orders, casefolded: in English, German, French, Spanish, Italian, Portuguese, Russian,
 /// Chinese, Japanese and Korean.
 const ORDERS: [&str; 40] = [
     "ignore all",

@@ -1,10 +1,8 @@
 //! The request for a summary: its form, and the instruction.
 
 use super::job::Job;
-use crate::companion::form::{Form, Size, Text};
+use crate::companion::form::{Form, Size, Text, form, row};
 use garret_language::local_time;
-
-use crate::{form, row};
 
 /// The attempt at a summary, which decides how much is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,10 +98,10 @@ pub(crate) fn instruction(job: &Job, step: Step, target: u32, shown: &SourcePlac
 /// The place of the words that are to be summed up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SourcePlace<'a> {
-    /// All that stands before the instruction.
+    /// The words are all that stands before the instruction.
     Above,
-    /// Before the instruction, from these words on.
+    /// The words stand before the instruction, from these on.
     AboveFrom(&'a str),
-    /// Behind the instruction.
+    /// The words stand behind the instruction.
     Below,
 }

@@ -1,4 +1,5 @@
-//! A prompt without the texts that are stored anyway: what the chat template wrote around them.
+//! Frames: a prompt without the texts that are stored anyway, which is what the template wrote around
+//! them.
 //!
 //! ```
 //! use garret::trace::Frames;
@@ -19,12 +20,12 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// See the module.
+/// The bytes of a prompt around its texts, of which most are stored once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frames {
-    /// All different ones.
+    /// The different pieces.
     pub pieces: Vec<Piece>,
-    /// Which of them stands for each text, in order.
+    /// The places of the pieces that stand for each text, in order.
     pub runs: Vec<Run>,
     /// The bytes after the last text.
     pub tail: Vec<u8>,

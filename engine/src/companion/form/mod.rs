@@ -1,45 +1,19 @@
-//! What a companion is to fill in, line by line.
+//! Forms that a companion fills in, line by line.
 //!
 //! A form is declared once. Each of its lines begins with a label and has cells; from the declaration
 //! come the GBNF grammar, in which every cell, every count of lines and all white space is bounded,
 //! and the reader, which accepts whatever the grammar allows.
 //!
 //! ```
-//! use garret::companion::form::{Form, Percent, Size, Text};
-//! use garret::{form, row};
+//! use garret::anticipate::reading::Reading;
+//! use garret::companion::form::{Form, Size};
 //!
-//! row! {
-//!     /// What the user may mean.
-//!     pub struct Guess = "guess: " {
-//!         /// How likely.
-//!         pub percent: Percent,
-//!         /// In a few words.
-//!         pub intent: Text<60>,
-//!     }
-//! }
-//!
-//! row! {
-//!     /// A thought that leads there.
-//!     pub struct Thought = "because: " {
-//!         /// In a few words.
-//!         pub text: Text<80>,
-//!     }
-//! }
-//!
-//! form! {
-//!     /// What the user is after.
-//!     pub struct Reading {
-//!         /// The likeliest first.
-//!         core guesses: Guess, 1, 3;
-//!         /// For models that can do more.
-//!         extended chain: Thought, 0, 4;
-//!     }
-//! }
-//!
-//! let read = Reading::read("guess: 70 | a refund\nguess: 20 | a new one\n", Size::Core)?;
+//! let answer = "plain: 20\nguess: 70 | too warm | a refund\nguess: 20 | warm | a new one\n\
+//!               guess: 10 | it is | advice\nreally: May I send it back?\nnext: none\n";
+//! let read = Reading::read(answer, Size::Core)?;
 //! assert_eq!(read.guesses[1].intent.as_str(), "a new one");
-//! assert!(Reading::read("guess: lots | a refund\n", Size::Core).is_err());
-//! assert!(Reading::grammar(Size::Core).contains(r#"root ::= line0{1,3}"#));
+//! assert!(Reading::read("plain: perhaps\n", Size::Core).is_err());
+//! assert!(Reading::grammar(Size::Core).contains("line1{3,3}"));
 //! # Ok::<(), garret::companion::form::FormError>(())
 //! ```
 //!
@@ -53,7 +27,7 @@ use std::fmt::{self, Write};
 
 use garret_core::model::ModelFacts;
 
-/// How much is asked of a model.
+/// The amount that a model is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Size {
     /// The lines that small models manage.
@@ -64,7 +38,7 @@ pub enum Size {
 }
 
 impl Size {
-    /// The size for a model by its parameters and its window; one that doesn't tell how many
+    /// Returns the size for a model by its parameters and its window; one that doesn't tell how many
     /// parameters it has counts as small.
     pub const fn suited(model: ModelFacts) -> Self {
         match model.parameters {
@@ -90,7 +64,7 @@ const LARGE_WINDOW: u32 = 16_384;
 /// Parameters of a model from which a form may be [`Size::Extended`].
 const LARGE_MODEL: u64 = 2_000_000_000;
 
-/// What stands between two bars.
+/// A cell: the text between two bars of a line.
 pub trait Cell: Sized {
     /// Appends its GBNF.
     fn grammar(out: &mut String);
@@ -99,7 +73,7 @@ pub trait Cell: Sized {
     fn read(text: &str) -> Option<Self>;
 }
 
-/// One line, without its label and its end.
+/// A line of a form, without its label and its end.
 pub trait Row: Sized {
     /// Begins the line.
     const LABEL: &'static str;
@@ -123,26 +97,26 @@ pub trait Form: Sized {
     fn read(text: &str, size: Size) -> Result<Self, FormError>;
 }
 
-/// Why an answer can't be read.
+/// The error of an answer that doesn't follow its form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormError {
     /// Too few lines of a kind.
     #[error("line {line}: {found} lines `{label}` where at least {least} are expected")]
     Missing {
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: usize,
         /// The label.
         label: &'static str,
-        /// How many there are.
+        /// Lines of the kind that there are.
         found: usize,
-        /// How many there must be.
+        /// Lines of the kind that there must be.
         least: usize,
     },
     /// A line whose cells can't be read.
     #[error("line {line}: what follows `{label}` isn't as declared")]
     Cells {
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: usize,
         /// The label.
         label: &'static str,
@@ -150,7 +124,7 @@ pub enum FormError {
     /// A line that is too many or begins with no label.
     #[error("line {line}: it isn't expected there")]
     Unexpected {
-        /// Which line, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
 }
@@ -160,12 +134,12 @@ pub enum FormError {
 pub struct Text<const MOST: usize>(String);
 
 impl<const MOST: usize> Text<MOST> {
-    /// The text.
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The text, owned.
+    /// Returns the text, owned.
     pub fn into_string(self) -> String {
         self.0
     }
@@ -185,7 +159,7 @@ impl<const MOST: usize> Cell for Text<MOST> {
     }
 }
 
-/// Beside ASCII's, what some reader takes for a control character or the end of a line.
+/// Control characters and ends of lines beside those of ASCII, as a GBNF range.
 const OTHER: &str = r"\x7F-\x9F\u2028\u2029";
 
 const fn is_barred(c: char) -> bool {
@@ -197,7 +171,7 @@ const fn is_barred(c: char) -> bool {
 pub struct Percent(u8);
 
 impl Percent {
-    /// The number.
+    /// Returns the number.
     pub const fn get(self) -> u8 {
         self.0
     }
@@ -221,36 +195,7 @@ pub const BAR: &str = " | ";
 /// Stands for no line at all.
 pub const NONE: &str = "none";
 
-/// Declares a cell with a fixed choice of words, as an enum.
-#[macro_export]
-macro_rules! choice {
-    ($(#[$meta:meta])* $vis:vis enum $name:ident {
-        $($(#[$word_meta:meta])* $word:ident = $text:literal),+ $(,)?
-    }) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        $vis enum $name { $($(#[$word_meta])* $word),+ }
-
-        impl $crate::companion::form::Cell for $name {
-            fn grammar(out: &mut String) {
-                let words = [$(concat!("\"", $text, "\"")),+];
-                out.push('(');
-                out.push_str(&words.join(" | "));
-                out.push(')');
-            }
-
-            fn read(text: &str) -> Option<Self> {
-                match text {
-                    $($text => Some(Self::$word),)+
-                    _ => None,
-                }
-            }
-        }
-    };
-}
-
 /// Declares a line: its label and its cells, as a struct.
-#[macro_export]
 macro_rules! row {
     ($(#[$meta:meta])* $vis:vis struct $name:ident = $label:literal {
         $($(#[$cell_meta:meta])* $cell_vis:vis $cell:ident : $ty:ty),+ $(,)?
@@ -280,7 +225,6 @@ macro_rules! row {
 }
 
 /// Declares a form: its lines in order, how many of each, and for which [`Size`], as a struct.
-#[macro_export]
 macro_rules! form {
     ($(#[$meta:meta])* $vis:vis struct $name:ident {
         $($(#[$line_meta:meta])* $size:ident $line:ident : $row:ty, $least:literal, $most:literal);+
@@ -293,7 +237,7 @@ macro_rules! form {
         impl $crate::companion::form::Form for $name {
             fn grammar(size: $crate::companion::form::Size) -> String {
                 let mut grammar = $crate::companion::form::Grammar::default();
-                $(if $crate::companion::form::asked($crate::form!(@size $size), size) {
+                $(if $crate::companion::form::asked($crate::companion::form::form!(@size $size), size) {
                     grammar.lines::<$row>($least, $most);
                 })+
                 grammar.finish()
@@ -305,7 +249,7 @@ macro_rules! form {
             ) -> Result<Self, $crate::companion::form::FormError> {
                 let mut lines = $crate::companion::form::Lines::new(text);
                 let read = Self {
-                    $($line: if $crate::companion::form::asked($crate::form!(@size $size), size) {
+                    $($line: if $crate::companion::form::asked($crate::companion::form::form!(@size $size), size) {
                         lines.rows::<$row>($least, $most)?
                     } else {
                         Vec::new()
@@ -320,15 +264,15 @@ macro_rules! form {
     (@size extended) => { $crate::companion::form::Size::Extended };
 }
 
-/// Whether lines declared for `declared` are asked for in a form of `size`.
-#[doc(hidden)]
-pub fn asked(declared: Size, size: Size) -> bool {
+pub(crate) use {form, row};
+
+/// Returns whether lines declared for `declared` are asked for in a form of `size`.
+pub(crate) fn asked(declared: Size, size: Size) -> bool {
     declared == Size::Core || size == Size::Extended
 }
 
 /// Appends the GBNF of `cells` and the bars between them.
-#[doc(hidden)]
-pub fn write_cells(out: &mut String, cells: &[fn(&mut String)]) {
+pub(crate) fn write_cells(out: &mut String, cells: &[fn(&mut String)]) {
     for (index, cell) in cells.iter().enumerate() {
         if index > 0 {
             let _ = write!(out, " \"{BAR}\" ");
@@ -338,9 +282,8 @@ pub fn write_cells(out: &mut String, cells: &[fn(&mut String)]) {
 }
 
 /// A grammar as its lines are declared.
-#[doc(hidden)]
 #[derive(Debug, Default)]
-pub struct Grammar {
+pub(crate) struct Grammar {
     root: String,
     rules: String,
     count: usize,
@@ -348,8 +291,9 @@ pub struct Grammar {
 
 impl Grammar {
     /// Adds `least` to `most` lines of one kind.
-    pub fn lines<R: Row>(&mut self, least: usize, most: usize) {
-        let (rule, label) = (self.count, R::LABEL);
+    pub(crate) fn lines<R: Row>(&mut self, least: usize, most: usize) {
+        let rule = self.count;
+        let label = R::LABEL;
         self.count += 1;
         let mut cells = String::new();
         R::grammar(&mut cells);
@@ -361,33 +305,33 @@ impl Grammar {
         let _ = writeln!(self.rules, "line{rule} ::= \"{label}\" {cells} \"\\n\"");
     }
 
-    /// The grammar.
-    pub fn finish(self) -> String {
+    /// Returns the grammar.
+    pub(crate) fn finish(self) -> String {
         format!("root ::={}\n{}", self.root, self.rules)
     }
 }
 
 /// An answer as its lines are read.
-#[doc(hidden)]
 #[derive(Debug)]
-pub struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     rest: std::iter::Peekable<std::str::Lines<'a>>,
     line: usize,
 }
 
 impl<'a> Lines<'a> {
-    /// All lines of `text`.
-    pub fn new(text: &'a str) -> Self {
+    /// Begins with all lines of `text`.
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { rest: text.trim_end_matches([' ', '\n']).lines().peekable(), line: 1 }
     }
 
-    /// The next `least` to `most` lines of one kind.
+    /// Reads the next `least` to `most` lines of one kind.
     ///
     /// # Errors
     /// [`FormError::Missing`] and [`FormError::Cells`].
-    pub fn rows<R: Row>(&mut self, least: usize, most: usize) -> Result<Vec<R>, FormError> {
+    pub(crate) fn rows<R: Row>(&mut self, least: usize, most: usize) -> Result<Vec<R>, FormError> {
         let label = R::LABEL;
-        let (mut rows, mut seen) = (Vec::new(), 0);
+        let mut rows = Vec::new();
+        let mut seen = 0;
         while seen < most
             && let Some(cells) = self.rest.peek().and_then(|line| line.strip_prefix(label))
         {
@@ -409,7 +353,7 @@ impl<'a> Lines<'a> {
     ///
     /// # Errors
     /// [`FormError::Unexpected`] when there are more lines.
-    pub fn finish(mut self) -> Result<(), FormError> {
+    pub(crate) fn finish(mut self) -> Result<(), FormError> {
         let line = self.line;
         self.rest.next().map_or(Ok(()), |_| Err(FormError::Unexpected { line }))
     }

@@ -107,7 +107,8 @@ impl<'a> Recall<'a> {
         let most = shown.saturating_mul(2).saturating_add(MOST);
         let Query { session, turn, text, now, .. } = self.query;
         let vector = self.embedder.and_then(|embedder| embed::query(self.store, embedder, text));
-        let (vector, except) = (vector.as_deref(), Some((session, turn)));
+        let vector = vector.as_deref();
+        let except = Some((session, turn));
         let search = Search { now, vector, except, excerpt: LONGEST, ..Search::new(text, most) };
         match self.store.find(&search) {
             Ok(found) => match fading::sift(self.store, found.hits, now) {

@@ -1,4 +1,4 @@
-//! Whether a statement can't be true beside what is known.
+//! Contradictions: statements that can't be true beside what is known.
 
 use garret_storage::facts::is_multi_valued;
 
@@ -7,15 +7,15 @@ use super::statements::Statement;
 /// A fact that is known to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known<'a> {
-    /// Whom or what it is about.
+    /// The subject of the fact.
     pub subject: &'a str,
-    /// What it says of that.
+    /// The relation, such as `lives_in`.
     pub relation: &'a str,
     /// The value.
     pub object: &'a str,
 }
 
-/// The first known fact that `statement` can't be true beside: one of the same subject and relation,
+/// Returns the first known fact that `statement` can't be true beside: one of the same subject and relation,
 /// with another value where there can be one only, or with the same value that is denied now; or its
 /// opposite of the same value.
 pub fn contradicted<'k>(statement: &Statement, known: &[Known<'k>]) -> Option<Known<'k>> {
@@ -38,14 +38,15 @@ fn same(a: &str, b: &str) -> bool {
     a.to_lowercase() == b.to_lowercase()
 }
 
-/// Whether two values may mean the same: one has all words of the other.
+/// Returns whether two values may mean the same: one has all words of the other.
 pub fn alike(a: &str, b: &str) -> bool {
     let words = |text: &str| -> Vec<String> {
         let lower = text.to_lowercase();
         let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
         words.map(|word| word.trim_end_matches('s').to_owned()).collect()
     };
-    let (a, b) = (words(a), words(b));
+    let a = words(a);
+    let b = words(b);
     let within = |few: &[String], many: &[String]| few.iter().all(|word| many.contains(word));
     within(&a, &b) || within(&b, &a)
 }

@@ -2,7 +2,7 @@
 
 use super::phrases::Value::{Age, Any, Name, Place, Thing, Trait};
 
-/// What may stand where the value is.
+/// The kinds of value that may follow a phrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Value {
     /// Words to the end of the clause.
@@ -15,7 +15,7 @@ pub(super) enum Value {
     Place,
     /// A number of years.
     Age,
-    /// One of [`TRAITS`].
+    /// A word of [`TRAITS`].
     Trait,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Phrase {
     pub(super) words: &'static str,
     pub(super) relation: &'static str,
     pub(super) value: Value,
-    /// The phrase says that it isn't so, or no more.
+    /// The phrase denies, or says that something is no more.
     pub(super) ended: bool,
 }
 
@@ -36,7 +36,7 @@ const fn ends(words: &'static str, relation: &'static str, value: Value) -> Phra
     Phrase { words, relation, value, ended: true }
 }
 
-/// All of them; the first that fits at a word counts.
+/// All phrases; the first that fits at a word counts.
 pub(super) const PHRASES: &[Phrase] = &[
     says("i|we live|living in", "lives_in", Place),
     says("i|we am|are living|based|located in", "lives_in", Place),
@@ -123,7 +123,7 @@ pub(super) struct Wide {
     pub(super) relation: &'static str,
 }
 
-/// All of them.
+/// All phrases of scripts without spaces.
 pub(super) const WIDE: &[Wide] = &[
     // Korean: "in X live", "my name is X", "X is liked", "at X work".
     Wide { before: &[" "], after: "\u{c5d0} \u{c0b4}", relation: "lives_in" },
@@ -158,7 +158,7 @@ pub(super) const WIDE: &[Wide] = &[
     Wide { before: &["\u{540d}\u{524d}\u{306f}"], after: "\u{3067}\u{3059}", relation: "name" },
 ];
 
-/// What somebody is, in one word.
+/// Words that say what somebody is.
 pub(super) const TRAITS: &str = "vegetarian, vegan, pescatarian, diabetic, coeliac, celiac, epileptic, asthmatic, pregnant, \
      retired, unemployed, single, married, divorced, widowed, engaged, left-handed, deaf, \
      blind, colour-blind, color-blind, dyslexic, autistic, gluten-free, vegetarier, \
@@ -185,7 +185,7 @@ pub(super) const STOPS: &str = "and, but, because, since, so, which, who, while,
      maintenant, ahora, except, whenever, \
      any";
 
-/// Of the words that end a value, those that may be a part of it unless it is a place.
+/// Words of those that end a value that may be a part of it unless it is a place.
 pub(super) const JOINS: &str = "at, for, with, on, as, by, right";
 
 /// Words that no thing begins with.
@@ -195,7 +195,7 @@ pub(super) const NO_THING: &str = "it, that, this, them, these, those, you, him,
      request, plan, point, hunch, favor, favour, chance, good, bad, new, das, es, dich, \
      \u{e7}a, te, eso, in, of, sure, quick";
 
-/// Of `my X is Y`: what is nothing lasting of the user's.
+/// Words that, as X of `my X is Y`, are nothing lasting of the user's.
 pub(super) const NO_TRAIT: &str = "question, point, idea, problem, guess, understanding, bad, head, concern, issue, opinion, \
      view, answer, thought, plan, fault, mistake, worry, experience, feeling, suggestion, \
      request, life, day, brain, back, stomach, throat, code, function, script, program, \

@@ -2,7 +2,7 @@
 
 use garret_language::sentences::{Text, Word, among, starts};
 
-/// Whether what is new is asked for.
+/// Returns whether a message asks for what is new.
 pub(super) fn freshness(text: &Text<'_>) -> bool {
     let worded = text.sentences.iter().any(|sentence| {
         (0..sentence.words.len()).any(|at| {
@@ -13,7 +13,7 @@ pub(super) fn freshness(text: &Text<'_>) -> bool {
     worded || text.holds_any(FRESH_WIDE)
 }
 
-/// How sure it is that the message means something said before without naming it.
+/// Returns the certainty that a message means something said before without naming it, 0 to 1.
 pub(super) fn anaphora(text: &Text<'_>) -> f32 {
     let words: Vec<_> = text.words().collect();
     if text.holds_any(ANAPHORA_WIDE) {
@@ -35,14 +35,15 @@ pub(super) fn anaphora(text: &Text<'_>) -> f32 {
     if points { 0.5 } else { 0.0 }
 }
 
-/// `it` of the weather and the clock, and `this` of this morning.
+/// Returns whether a pointing word points at nothing: `it` of the weather and the clock, `this` of this
+/// morning.
 fn is_filler(word: &Word, rest: &[Word]) -> bool {
     let weather = &*word.text == "it" && starts(rest, EXPLETIVE);
     let time = rest.first().is_some_and(|next| among(TIMES, &next.text));
     weather || (matches!(&*word.text, "this" | "that" | "these" | "those") && time)
 }
 
-/// How sure it is that the user is unsure.
+/// Returns the certainty that the user is unsure, 0 to 1.
 pub(super) fn hedge(text: &Text<'_>) -> f32 {
     let torn = text.has_any(TORN);
     let hedged = text.has_any(HEDGES) || text.holds_any(HEDGES_WIDE);
@@ -53,8 +54,8 @@ pub(super) fn hedge(text: &Text<'_>) -> f32 {
     }
 }
 
-/// How sure it is that more is wanted than is said: the user tells of trouble, or remarks on what was
-/// answered, and asks for nothing.
+/// Returns the certainty that more is wanted than is said, 0 to 1: the user tells of trouble, or remarks
+/// on what was answered, and asks for nothing.
 pub(super) fn oblique(text: &Text<'_>, told: bool) -> f32 {
     let first = text.words().next();
     if asks(text) || first.is_none_or(|word| among(SETTLED, &word.text)) {
@@ -71,7 +72,7 @@ pub(super) fn oblique(text: &Text<'_>, told: bool) -> f32 {
     if turned { 1.0 } else { 0.75 }
 }
 
-/// Whether a message asks for something.
+/// Returns whether a message asks for something.
 fn asks(text: &Text<'_>) -> bool {
     let requests = text.sentences.iter().any(|sentence| {
         let polite = |word: &&Word| !matches!(&*word.text, "please" | "so" | "now" | "then");
@@ -81,14 +82,14 @@ fn asks(text: &Text<'_>) -> bool {
     requests || text.has_any(ASKING) || text.holds_any(ASKING_WIDE)
 }
 
-/// Whether a message is something to be written down: a label before a colon, or many numbers.
+/// Returns whether a message is something to be written down: a label before a colon, or many numbers.
 fn is_record(text: &Text<'_>) -> bool {
     let label = text.whole.split(['\n', '.']).next().unwrap_or_default().contains(':');
     let numbers = text.words().filter(|word| word.text.starts_with(|c: char| c.is_ascii_digit()));
     label || numbers.count() > 1
 }
 
-/// Whether something is denied or taken back.
+/// Returns whether a message denies something or takes it back.
 pub(super) fn negation(text: &Text<'_>) -> bool {
     let negates = |word: &Word| among(NEGATIONS, &word.text);
     text.words().any(negates) || text.holds_any(NEGATIONS_WIDE)
@@ -105,7 +106,7 @@ const FRESH: &str = "latest, newest, currently, current, right now, at the momen
      en ce moment, hoy, actual, actualmente, ahora mismo, \u{fa}ltimas noticias, \
      en este momento, esta semana";
 
-/// Of software, and of somebody's own time.
+/// Phrases of [`FRESH`] that speak of software, or of somebody's own time.
 const NOT_FRESH: &str = "latest version, newest version, current version, current directory, current branch, \
      current line, recent version, latest release";
 

@@ -1,4 +1,4 @@
-//! What users say of themselves and of what is theirs, as relation and value.
+//! Statements of users about themselves and what is theirs, as relation and value.
 
 use std::ops::Range;
 
@@ -12,28 +12,28 @@ use garret_language::sentences::{Sentence, Text, Word, among};
 /// Something that a user said of a subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// `user`, or what of the user's or of the world it is about.
+    /// The subject: `user`, or a thing of the user's or of the world.
     pub subject: String,
-    /// What is said of it, such as `lives_in`.
+    /// The relation, such as `lives_in`.
     pub relation: String,
     /// The value, in the user's words.
     pub object: String,
-    /// Where the value stands.
+    /// The bytes of the value in the message.
     pub object_at: Range<usize>,
-    /// Where the words stand that say it, value included.
+    /// The bytes of the words that make the statement, value included.
     pub quote_at: Range<usize>,
-    /// It says that it isn't so, or no more.
+    /// The statement denies, or says that something is no more.
     pub ended: bool,
-    /// Where the value ends is plain; otherwise it may reach too far.
+    /// The end of the value is plain; otherwise it may reach too far.
     pub plain: bool,
 }
 
-/// Whether a word says what somebody is, such as `vegetarian`.
+/// Returns whether a word says what somebody is, such as `vegetarian`.
 pub fn is_trait(word: &str) -> bool {
     among(TRAITS, &word.to_lowercase())
 }
 
-/// The statements of a text, at most [`MOST`].
+/// Finds the statements of a text, at most [`MOST`].
 pub(super) fn find(text: &Text<'_>) -> Vec<Statement> {
     let mut found = Vec::new();
     for sentence in text.sentences.iter().filter(|sentence| !sentence.question) {
@@ -58,7 +58,7 @@ pub(super) fn find(text: &Text<'_>) -> Vec<Statement> {
     found
 }
 
-/// A statement by a phrase that begins at a word, and the word after it.
+/// Reads a statement by a phrase that begins at a word; with it, the word after it.
 fn phrased(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)> {
     if at > 0 && words.get(at - 1).is_some_and(|word| among(NOT_SAID, &word.text)) {
         return None;
@@ -88,7 +88,7 @@ fn phrased(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)>
     })
 }
 
-/// Whether a phrase stands at a word; the word after it, and whether it is turned round.
+/// Matches a phrase at a word; returns the word after it, and whether it is turned round.
 fn matches(words: &[Word], at: usize, phrase: &Phrase) -> Option<(usize, bool)> {
     let mut at = at;
     let mut turned = false;
@@ -125,7 +125,7 @@ struct Found {
     plain: bool,
 }
 
-/// The value that begins at a word.
+/// Reads the value that begins at a word.
 fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found> {
     let mut start = from;
     while words
@@ -180,7 +180,7 @@ fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found>
     Some(Found { object: tidy(whole.get(at.clone())?), at, next: end, plain })
 }
 
-/// A number of years that a person can have, and is said to: `34`, `34 years old`.
+/// Reads a number of years that a person can have, and is said to: `34`, `34 years old`.
 fn age(whole: &str, words: &[Word], at: usize) -> Option<Found> {
     let word = words.get(at)?;
     let years: u8 = word.text.parse().ok()?;
@@ -200,7 +200,7 @@ fn age(whole: &str, words: &[Word], at: usize) -> Option<Found> {
     })
 }
 
-/// `my dog is called Rex`, `my dog's name is Rex`, `my favourite colour is green`, `the meeting is at
+/// Reads `my dog is called Rex`, `my dog's name is Rex`, `my favourite colour is green`, `the meeting is at
 /// four`.
 fn owned(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)> {
     let opening = words.get(at)?;
@@ -257,7 +257,7 @@ fn owned(whole: &str, words: &[Word], at: usize) -> Option<(Statement, usize)> {
     Some((statement, value.next))
 }
 
-/// Statements of scripts without spaces.
+/// Reads a statement in a script without spaces.
 fn wide(whole: &str, sentence: &Sentence) -> Option<Statement> {
     let range = sentence.range()?;
     let text = whole.get(range.clone())?;
@@ -291,7 +291,7 @@ fn wide(whole: &str, sentence: &Sentence) -> Option<Statement> {
     })
 }
 
-/// The relation of a value: what somebody is may be their trade.
+/// Returns the relation of a value: what somebody is may be their trade.
 fn relation(relation: &'static str, object: &str) -> Option<&'static str> {
     if relation != "is_a" {
         return Some(relation);
@@ -307,7 +307,7 @@ fn is_time(word: &str) -> bool {
     among(WEEKDAYS, word) || word.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A value without the punctuation and the breaks within it.
+/// Returns a value without the punctuation and the breaks within it.
 fn tidy(object: &str) -> String {
     let object = object.split_whitespace().collect::<Vec<_>>().join(" ");
     object.trim_matches(|c: char| matches!(c, '.' | ',' | ';' | ':' | '!' | '\'')).to_owned()

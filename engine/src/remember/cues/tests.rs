@@ -245,7 +245,7 @@ fn a_quoted_statement_does_not_reach_the_gate() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 512, ..Default::default() })]
 
-    /// Whatever the text, every sensor gives something that lies in it.
+    /// Every sensor gives something that lies in the text.
     #[test]
     fn no_text_breaks_a_sensor(
         parts in prop::collection::vec(prop_oneof![

@@ -1,9 +1,9 @@
-//! Whether two messages are about the same.
+//! Changes of the topic from one message to the next.
 
 use crate::embed::{self, Embed};
 
-/// Whether `now` is about something else than `before`: their vectors' cosine is below 0.4. `None`
-/// where that can't be known: without words, or when the embedder fails.
+/// Returns whether `now` is about something else than `before`: their vectors' cosine is below 0.4.
+/// `None` where that can't be known: without words, or when the embedder fails.
 pub fn topic_changed(embedder: &dyn Embed, before: &str, now: &str) -> Option<bool> {
     let vectors = embed::vectors(embedder, &[before, now]);
     let vectors =
