@@ -98,6 +98,8 @@ stage "models" bring_models
 trim_builds
 stage "files" python3 tests/hygiene.py files
 stage "licences" python3 tests/hygiene.py licences
+stage "rooms" python3 tests/rooms.py
+stage "manual" python3 tests/hygiene.py manual
 stage "one build of llama.cpp" python3 tests/hygiene.py builds
 stage "set-up" python3 tests/setup.py
 stage "formatting" cargo fmt --all --check
