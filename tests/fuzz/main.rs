@@ -1,13 +1,14 @@
 //! Every parser of foreign bytes, on seeds and on a fixed number of mutations of them.
 //!
 //! A target is a function of some bytes (`targets`). It fails by a panic, by taking longer than
-//! [`LONGEST`], or by asking for more memory at once than [`MOST_BYTES`]. The mutations are drawn from a
-//! fixed seed, so every run reads the same inputs. An input that fails is printed; store it in
-//! `tests/fuzz/corpus/TARGET/`, and it is read first from then on.
+//! [`LONGEST`], or by asking for more memory at once than [`MOST_BYTES`]. The mutations are drawn
+//! from a fixed seed, so every run reads the same inputs. An input that fails is printed; store it
+//! in `tests/fuzz/corpus/TARGET/`, and it is read first from then on.
 //!
-//! How to look further: `GARRET_FUZZ_INPUTS=100000 cargo test -p garret-tests --test fuzz` reads so many
-//! inputs of each target, and `GARRET_FUZZ_SEED=7` others. Where a nightly compiler and cargo-fuzz are at
-//! hand, libFuzzer follows the branches that an input takes; `libfuzzer.rs` says how.
+//! How to look further: `GARRET_FUZZ_INPUTS=100000 cargo test -p garret-tests --test fuzz` reads so
+//! many inputs of each target, and `GARRET_FUZZ_SEED=7` others. Where a nightly compiler and
+//! cargo-fuzz are at hand, libFuzzer follows the branches that an input takes; `libfuzzer.rs` says
+//! how.
 //!
 //! Operations are random in the tests of `garret-storage` (`operations`, `facts_operations`,
 //! `summaries_operations`, `everything`), each compared with a reference model of the store.
@@ -33,17 +34,18 @@ use std::time::Duration;
 use mutator::Mutator;
 use targets::Target;
 
-/// How long one input may take, on a machine that has much else to do.
+/// The time that one input may take, on a machine that has much else to do.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// How much one input may ask the allocator for at once: twice what a model's header may keep.
+/// The bytes that one input may ask the allocator for at once: twice what a model's header may
+/// keep.
 const MOST_BYTES: usize = 32 << 20;
 
 fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|value| value.parse().expect("a number"))
 }
 
-/// What was stored for a target because it failed once.
+/// Inputs that were stored for a target because they failed once.
 fn stored(name: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(name);
     let Ok(files) = std::fs::read_dir(folder) else { return Vec::new() };
@@ -123,7 +125,7 @@ tests! {
     journal journal_write records tag_scanner text_index
 }
 
-/// What fails is seen to fail, so that the rest means something.
+/// A target that fails is seen to fail, so that the rest means something.
 #[test]
 fn panics_and_large_allocations_are_noticed() {
     fn seeds() -> Vec<Vec<u8>> {

@@ -1,12 +1,12 @@
 //! Public incidents of other systems, each replayed against this one.
 //!
-//! One file a case, named by project and number of the report. It opens with what happened there and
-//! what has to hold here. A case runs on a scripted model where the logic alone is at stake, on a
-//! small real one where the tokenizer, the cache or the sampler is, and on the whole program where
-//! two processes meet. Cases that need the insides of a crate stand in that crate's own tests and are
-//! named there in the same way, so that `grep -rn 'redb#620' --include=*.rs` finds all of them. Defects
-//! that were found in sherlock-context 1.12.2 and nobody numbered go by W and a number; what searches of
-//! a memory get wrong is in `storage/tests/storage/pitfalls.rs`.
+//! One file a case, named by project and number of the report. It opens with what happened there
+//! and what has to hold here. A case runs on a scripted model where the logic alone is at stake, on
+//! a small real one where the tokenizer, the cache or the sampler is, and on the whole program
+//! where two processes meet. Cases that need the insides of a crate stand in that crate's own tests
+//! and are named there in the same way, so that `grep -rn 'redb#620' --include=*.rs` finds all of
+//! them. Defects that were found in sherlock-context 1.12.2 and nobody numbered go by W and a
+//! number; what searches of a memory get wrong is in `storage/tests/storage/pitfalls.rs`.
 
 #![allow(
     clippy::expect_used,
@@ -86,10 +86,10 @@ fn attentive() -> Options {
     }
 }
 
-/// What was answered, how that ended, and how many ids are kept of it.
+/// The words of a reply, how it ended, and how many ids are kept of it.
 type Stored = (String, StoredFinish, usize);
 
-/// What was said, and what was answered.
+/// Messages and their replies, as they are stored.
 fn stored(agent: &TestAgent) -> Vec<(String, Option<Stored>)> {
     let read = agent.store().with_turns(&session(), 1, |views| {
         let reply = |view: &garret_storage::TurnView<'_>| {
@@ -120,7 +120,7 @@ fn tokens(chat: &LlamaChat, text: &str) -> Vec<Token> {
     tokens.into_iter().map(|token| Token(token.0)).collect()
 }
 
-/// What a real model did with a prompt.
+/// The work of a real model on a prompt.
 struct Answer {
     reused: u32,
     prefilled: u32,

@@ -1,10 +1,10 @@
 //! sherlock-context 1.12.2, W4: a reply that began like an error of the provider, such as
-//! `[timeout] is what the oven shows`, vanished from history, and what the provider did say when it failed
-//! left a message without an answer, so that two of the user stood in a row. lossless-claw did the
-//! reverse and stored "401 unauthorized" as the summary of a conversation.
+//! `[timeout] is what the oven shows`, vanished from history, and what the provider did say when it
+//! failed left a message without an answer, so that two of the user stood in a row. lossless-claw
+//! did the reverse and stored "401 unauthorized" as the summary of a conversation.
 //!
-//! What a model says is kept as that, whatever it looks like; what went wrong is never kept as something
-//! that was said.
+//! What a model says is kept as that, whatever it looks like; what went wrong is never kept as
+//! something that was said.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn replies_that_look_like_errors_are_replies() {
     }
 }
 
-/// They are what a companion is told of, too, and no reason for it not to run.
+/// Companions are told of such replies, too, and run.
 #[test]
 fn replies_that_look_like_errors_are_summed_up() {
     let script = (0..60).map(|n| Act::Say(LIKE_ERRORS[n % LIKE_ERRORS.len()].into()));
@@ -102,7 +102,7 @@ fn replies_that_look_like_errors_are_summed_up() {
     }
 }
 
-/// What went wrong is told to whoever asked, and is nothing that was said: not in the store, in no
+/// An error is told to whoever asked, and is nothing that was said: not in the store, in no
 /// later prompt, not found, not summed up. No companion thinks about it.
 #[test]
 fn an_error_is_never_stored_as_a_reply() {

@@ -1,11 +1,12 @@
 //! Two hundred turns with everything that happens around them, as a table.
 //!
-//! A scripted user talks, comes back to old subjects, says things of themselves and now and then is too
-//! fast for idle work; the model fails in the middle of a reply, a companion answers nonsense, the program
-//! is killed, the disk is full. One seed decides all of it, and the clock is the test's. For each turn the
-//! table has the tokens of each block, what was left out, what was in the cache and what was read, and
-//! what companions were asked; at the end, what is stored. It is compared with the stored one, so a change
-//! of behaviour shows where it begins. After a change that is meant:
+//! A scripted user talks, comes back to old subjects, says things of themselves and now and then is
+//! too fast for idle work; the model fails in the middle of a reply, a companion answers nonsense,
+//! the program is killed, the disk is full. One seed decides all of it, and the clock is the
+//! test's. For each turn the table has the tokens of each block, what was left out, what was in the
+//! cache and what was read, and what companions were asked; at the end, what is stored. It is
+//! compared with the stored one, so a change of behaviour shows where it begins. After a change
+//! that is meant:
 //!
 //! ```text
 //! GARRET_SIM=write cargo test -p garret-tests --test sim && git diff tests/sim
@@ -48,7 +49,7 @@ impl Dice {
     }
 }
 
-/// What happens in a turn beside the talk.
+/// An event of a turn beside the talk.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
     Nothing,
@@ -106,7 +107,7 @@ const THINGS: [&str; 6] =
     ["the bees", "the garden", "the boat", "my sister", "the roof", "the cellar"];
 const TOWNS: [&str; 5] = ["Oslo", "Bergen", "Lima", "Kyiv", "Rome"];
 
-/// What the user says in a turn.
+/// The words of the user in a turn.
 fn message(dice: &mut Dice, turn: u64) -> String {
     let thing = THINGS[dice.below(6) as usize];
     match dice.below(10) {
@@ -165,7 +166,7 @@ impl Simulation {
         Self { dice: Dice(12), agent, model, disk, clock, nonsense, told: 0, table }
     }
 
-    /// What companions were asked since this was called before.
+    /// The requests of companions since this was called before.
     fn asked(&mut self) -> String {
         let asked = self.model.asked();
         let new = &asked[self.told..];
@@ -258,7 +259,7 @@ impl Simulation {
         self.table.push('\n');
     }
 
-    /// What is stored at the end.
+    /// The table with what is stored at the end.
     fn end(mut self) -> String {
         let store = self.agent.store();
         assert!(store.verify().unwrap().is_clean());

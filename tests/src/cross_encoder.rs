@@ -47,7 +47,7 @@ pub struct CrossEncoder {
     header: Header,
 }
 
-/// What may be wrong with a file.
+/// Defects that a file may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Header {
     /// Nothing.
@@ -102,7 +102,7 @@ impl CrossEncoder {
         path.to_owned()
     }
 
-    /// What it makes of `query` and `text`, words parted by spaces, of which those that it doesn't
+    /// The score of `query` and `text`, words parted by spaces, of which those that it doesn't
     /// know are all the same; as much of `text` as there is room for.
     pub fn score(&self, query: &str, text: &str) -> f64 {
         let mut ids = [vec![CLS], ids(query), vec![SEP]].concat();

@@ -6,7 +6,7 @@ use garret_core::time::{Confidence, WallTime};
 use garret_hal::media::{Cut, Faults, FaultyMedium, Recording};
 use garret_storage::{OpenError, Part, Store};
 
-/// See the module. A clone is another handle on the same device.
+/// The files of a namespace on one device. A clone is another handle on the same device.
 #[derive(Clone, Debug)]
 pub struct Disk(Vec<FaultyMedium>);
 
@@ -28,7 +28,7 @@ impl Disk {
         Self(media)
     }
 
-    /// What may be there after the power went at `cut` of `recording`.
+    /// The files that may be there after the power went at `cut` of `recording`.
     pub fn after(recording: &Recording, cut: Cut, seed: u64) -> Self {
         Self::of(recording.images_after_cut(cut, seed))
     }

@@ -1,5 +1,5 @@
-//! What the cross-crate tests share: a scripted model and its encoder, paths to real models, and the
-//! program as a user runs it, with its output read strictly.
+//! Helpers of the cross-crate tests: a scripted model and its encoder, paths to real models, and
+//! the program as a user runs it, with its output read strictly.
 
 #![allow(
     clippy::expect_used,

@@ -102,7 +102,7 @@ impl Place {
         command
     }
 
-    /// What `garret` with these arguments, which must succeed, prints.
+    /// The output of `garret` with these arguments, which must succeed.
     ///
     /// # Panics
     /// When it fails.

@@ -12,7 +12,7 @@ use garret_core::model::{
 use garret_core::token::Token;
 use smol::channel::{Receiver, Sender};
 
-/// What the model does with one request.
+/// An act of the model for one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Act {
     /// Says this and ends its turn.
@@ -39,8 +39,8 @@ impl std::fmt::Display for Told {
 
 impl std::error::Error for Told {}
 
-/// See the module. Clones share the script. Whoever asks for more than fits into the window, in
-/// whatever role, has made a mistake and hears so by a panic.
+/// A model that acts a script out. Clones share the script. Whoever asks for more than fits into
+/// the window, in whatever role, has made a mistake and hears so by a panic.
 #[derive(Clone)]
 pub struct ScriptedModel {
     facts: ModelFacts,
@@ -50,7 +50,7 @@ pub struct ScriptedModel {
     companion: Arc<OnCompanion>,
 }
 
-/// What a companion does that is asked a prompt in a role.
+/// The act of a companion that is asked a prompt in a role.
 type OnCompanion = dyn Fn(ModelRole, &[Token]) -> Act + Send + Sync;
 
 /// A prompt of a companion.
@@ -60,7 +60,7 @@ pub struct Asked {
     pub role: ModelRole,
     /// The prompt.
     pub prompt: Vec<Token>,
-    /// How many of its tokens the conversation's cache held.
+    /// The number of its tokens that the conversation's cache held.
     pub reused: usize,
     /// The grammar of the answer.
     pub grammar: Option<String>,
@@ -101,8 +101,8 @@ impl ScriptedModel {
         Self { facts: ModelFacts { fingerprint, ..self.facts }, ..self }
     }
 
-    /// Has the model fall silent for good after so many more events of whatever it is asked: what it
-    /// does then ends when it is dropped. Hears when that begins.
+    /// Has the model fall silent for good after so many more events of whatever it is asked: what
+    /// it does then ends when it is dropped. Hears when that begins.
     pub fn silent_after(&self, events: usize) -> Receiver<()> {
         let (begins, begun) = smol::channel::unbounded();
         *self.silence.begun.lock().expect("no panics with the lock") = Some(begins);
@@ -251,7 +251,7 @@ struct Silence {
 }
 
 impl Silence {
-    /// Whether it is there, one event later.
+    /// Counts one event and says whether silence is there.
     fn has_begun(&self) -> bool {
         let left = |left: usize| left.checked_sub(1);
         let events_left = &self.events_left;
@@ -315,8 +315,8 @@ impl Reply for ScriptedReply {
     }
 }
 
-/// An embedder of words: each has a direction of its own, and a text the sum of its words'. Pairs of
-/// words that were declared the same share one.
+/// An embedder of words: each has a direction of its own, and a text the sum of its words'. Pairs
+/// of words that were declared the same share one.
 #[derive(Clone)]
 pub struct ScriptedEmbedder {
     fingerprint: u8,
@@ -324,7 +324,7 @@ pub struct ScriptedEmbedder {
     on_embed: Arc<OnEmbed>,
 }
 
-/// What is called with the texts.
+/// A hook that is called with the texts.
 type OnEmbed = dyn Fn(&[&str]) -> Result<(), PoolingError> + Send + Sync;
 
 impl ScriptedEmbedder {

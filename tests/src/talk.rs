@@ -19,7 +19,7 @@ use crate::scripted::ScriptedModel;
 /// An agent whose model is scripted and whose tokens are bytes.
 pub type TestAgent = Agent<ScriptedModel, ByteEncoder>;
 
-/// What such an agent is made of, without an embedder, at a fixed time.
+/// The parts of such an agent, without an embedder, at a fixed time.
 pub fn parts(model: &ScriptedModel, store: Arc<Store>) -> Parts<ScriptedModel, ByteEncoder> {
     Parts {
         model: model.clone(),

@@ -22,7 +22,7 @@ pub const CTRL_D: &str = "\x04";
 /// The up key.
 pub const UP: &str = "\x1b[A";
 
-/// See the module.
+/// A terminal with a program in it.
 pub struct Terminal {
     shell: Child,
     keys: File,
@@ -49,7 +49,7 @@ impl Terminal {
     /// The same at a terminal of so many columns.
     ///
     /// # Panics
-    /// As [`Terminal::start`].
+    /// When [`Terminal::start`] does.
     pub fn start_wide(command: &Command, columns: u16) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = openpt(flags).expect("the system has pseudo-terminals");
@@ -84,7 +84,7 @@ impl Terminal {
     /// Types a line and waits until it is taken.
     ///
     /// # Panics
-    /// As [`Terminal::expect`].
+    /// When [`Terminal::expect`] does.
     pub fn enter(&mut self, line: &str) {
         self.press(line);
         self.press("\r");
@@ -114,7 +114,7 @@ impl Terminal {
     /// Waits for the prompt and returns what is shown before it.
     ///
     /// # Panics
-    /// As [`Terminal::expect`].
+    /// When [`Terminal::expect`] does.
     pub fn prompt(&mut self) -> String {
         let shown = self.expect(PROMPT);
         shown.strip_suffix(PROMPT).unwrap_or(&shown).to_owned()
@@ -123,7 +123,7 @@ impl Terminal {
     /// Types a line and returns what is shown before the next prompt.
     ///
     /// # Panics
-    /// As [`Terminal::expect`].
+    /// When [`Terminal::expect`] does.
     pub fn ask(&mut self, line: &str) -> String {
         self.enter(line);
         self.prompt()
@@ -132,7 +132,7 @@ impl Terminal {
     /// Waits until the program ends and returns its status.
     ///
     /// # Panics
-    /// As [`Terminal::expect`].
+    /// When [`Terminal::expect`] does.
     pub fn status(&mut self) -> i32 {
         self.expect("status=");
         let status = self.expect(".\n");
@@ -167,7 +167,7 @@ impl Drop for Terminal {
     }
 }
 
-/// What `command` runs under: prints the program's id and status, and stays until input ends.
+/// A shell for `command`: prints the program's id and status, and stays until input ends.
 fn shell(command: &Command, terminal: OwnedFd) -> Child {
     let end = || Stdio::from(terminal.try_clone().expect("descriptors can be doubled"));
     let mut shell = Command::new("setsid");
@@ -221,7 +221,7 @@ fn clean(raw: &[u8]) -> String {
 }
 
 const PROMPT: &str = "\n> ";
-/// How long nothing may be shown before a test gives up; not a measure of anything.
+/// The time for which nothing may be shown before a test gives up; not a measure of anything.
 const PATIENCE: Duration = Duration::from_secs(180);
 const SHELL: &str = r#"
 trap : INT

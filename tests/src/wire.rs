@@ -1,4 +1,4 @@
-//! What the program prints for scripts, read strictly: an unknown, missing or doubled key is an
+//! Output of the program for scripts, read strictly: an unknown, missing or doubled key is an
 //! error, and every receipt is added up.
 
 use std::collections::BTreeMap;
@@ -13,13 +13,13 @@ pub struct Answer {
     pub session: String,
     /// Number of the turn, from 1.
     pub turn: u64,
-    /// What the model said.
+    /// The words of the model.
     pub reply: String,
     /// `stop`, `length` or `cancelled`.
     pub finish: String,
-    /// What it cost.
+    /// The account of the turn.
     pub receipt: Receipt,
-    /// What the model looked up on the way.
+    /// Lookups of the model on the way.
     #[serde(default)]
     pub tools: Vec<Round>,
     /// Companions that the model asked for.
@@ -35,7 +35,7 @@ pub struct Round {
     pub call: String,
     /// The message with the result.
     pub tokens: u64,
-    /// Whether it had to be shortened.
+    /// True if it had to be shortened.
     pub shortened: bool,
     /// Of the prompt that went on with it, found in the KV cache.
     pub reused_tokens: u64,
@@ -43,7 +43,7 @@ pub struct Round {
     pub prefilled_tokens: u64,
 }
 
-/// What `garret memory search --json` prints.
+/// The output of `garret memory search --json`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Searched {
@@ -63,7 +63,7 @@ pub struct Hit {
     pub id: String,
     /// The part that is closest to the query.
     pub text: String,
-    /// What it is worth.
+    /// Its worth.
     pub score: f64,
     /// `user` or `assistant`.
     pub source: String,
@@ -75,7 +75,7 @@ pub struct Hit {
     pub valid_at: Option<String>,
     /// When it stopped being true: never, for what was said.
     pub valid_to: Option<String>,
-    /// What the score is the sum of.
+    /// The terms of which the score is the sum.
     pub parts: BTreeMap<String, f64>,
 }
 
@@ -97,7 +97,7 @@ pub struct Receipt {
     pub reply_reserve: u64,
     /// Parts of the prompt.
     pub blocks: Vec<Block>,
-    /// What is stored and not shown to the model.
+    /// Contents that are stored and not shown to the model.
     pub omitted: Vec<Omitted>,
     /// Messages that were remembered.
     pub memory: Vec<String>,
@@ -109,7 +109,7 @@ pub struct Receipt {
 pub struct Block {
     /// `system`, `history`, `memory` or `message`.
     pub name: String,
-    /// What it takes.
+    /// Its size.
     pub tokens: u64,
     /// Most it could have taken.
     pub ceiling: u64,
@@ -121,7 +121,7 @@ pub struct Block {
 pub struct Omitted {
     /// Of what kind.
     pub what: String,
-    /// How many.
+    /// The number of them.
     pub count: u64,
     /// The reason.
     pub why: String,
@@ -228,7 +228,7 @@ impl ComparedAll {
     }
 }
 
-/// What `garret session export --format json` writes.
+/// The output of `garret session export --format json`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exported {
@@ -418,7 +418,7 @@ impl Answer {
     /// Reads all lines of an output.
     ///
     /// # Panics
-    /// As [`Answer::read`], and when the last line has no end.
+    /// When [`Answer::read`] does, and when the last line has no end.
     pub fn read_all(output: &str) -> Vec<Self> {
         assert!(output.is_empty() || output.ends_with('\n'), "whole lines: {output}");
         output.lines().map(Self::read).collect()

@@ -1,9 +1,10 @@
 //! A message of the user waits for a companion at most one decode, counted in decodes of the real
 //! model, whatever the companion is doing.
 //!
-//! The model's thread says before every decode that it begins one. It is held there when a companion is
-//! in the middle of its work, until the user's message has come to the model. That takes a subscriber of the whole process, so this
-//! program has one test and stays apart from `model`.
+//! The model's thread says before every decode that it begins one. It is held there when a
+//! companion is in the middle of its work, until the user's message has come to the model. That
+//! takes a subscriber of the whole process, so this program has one test and stays apart from
+//! `model`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -31,7 +32,7 @@ use tracing::{Event, Metadata, Subscriber};
 /// Tokens of a decode.
 const BATCH: u32 = 64;
 
-/// What the model's thread does before a decode.
+/// A gate at which the model's thread waits before a decode.
 struct Gate {
     /// Decodes that began since it was last set.
     begun: usize,
@@ -47,8 +48,8 @@ struct Hold {
 
 static GATE: Mutex<Gate> = Mutex::new(Gate { begun: 0, hold: None });
 
-/// Has the model's thread wait before its decode number `at` from now on: where to learn that it does,
-/// and how to let it go on.
+/// Has the model's thread wait before its decode number `at` from now on: where to learn that it
+/// does, and how to let it go on.
 fn hold(at: usize) -> (smol::channel::Receiver<()>, SyncSender<()>) {
     let ((arrived, wait), (open, go)) = (smol::channel::bounded(1), sync_channel(1));
     *GATE.lock().unwrap() = Gate { begun: 0, hold: Some(Hold { at, arrived, go }) };

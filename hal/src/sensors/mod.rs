@@ -1,8 +1,8 @@
 //! Sensors: what the machine says about its memory, heat, pressure, disk, processors and board.
 //!
 //! Each sensor is a trait; [`Machine`] implements all of them from `/proc`, `/sys` and `statvfs`,
-//! and [`Scripted`] implements each with readings that a test chose. Readings are taken on every
-//! call and never cached. What a machine doesn't tell is `None` (or an empty list): no sensor
+//! and [`ScriptedSensor`] implements each with readings that a test chose. Readings are taken on
+//! every call and never cached. What a machine doesn't tell is `None` (or an empty list): no sensor
 //! fails.
 //!
 //! ```

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A sensor that gives the readings it was told, one per call, and repeats the last one for ever.
 ///
 /// A clone is another handle on the same script, so a test can change it while the code under test
-/// reads. What it is a sensor of follows from its readings' type: `ScriptedSensor<Option<Memory>>` is a
-/// [`MemorySensor`], `ScriptedSensor<Vec<ThermalZone>>` a [`ThermalSensor`], and so on.
+/// reads. What it is a sensor of follows from its readings' type: `ScriptedSensor<Option<Memory>>`
+/// is a [`MemorySensor`], `ScriptedSensor<Vec<ThermalZone>>` a [`ThermalSensor`], and so on.
 ///
 /// ```
 /// use garret_hal::sensors::{ScriptedSensor, ThermalSensor, ThermalZone};

@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn the_fingerprint_names_the_pinned_bindings() {
         let pin = format!("llama-cpp-2 = {{ version = \"={LLAMA_CPP_2}\"");
-        assert!(include_str!("../../Cargo.toml").contains(&pin), "{pin}");
+        assert!(include_str!("../../../Cargo.toml").contains(&pin), "{pin}");
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) struct Target {
     pub(crate) run: fn(&[u8]),
     /// Inputs that it takes.
     pub(crate) seeds: fn() -> Vec<Vec<u8>>,
-    /// How many inputs a test reads; a few seconds' worth.
+    /// The number of inputs that a test reads; a few seconds' worth.
     pub(crate) inputs: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What comes with a model: the head of its file, and its chat template.
+//! Parsers of what comes with a model: the head of its file, and its chat template.
 
 use std::io::Write as _;
 use std::path::Path;

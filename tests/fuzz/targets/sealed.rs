@@ -1,4 +1,4 @@
-//! What lies behind a checksum: an input is what is checked, and the checksum is made right, since a
+//! Parsers behind a checksum: an input is what is checked, and the checksum is made right, since a
 //! mutation never would.
 
 use garret_storage::Part;

@@ -4,7 +4,7 @@ use garret::config::{Config, Sources};
 use garret_core::scan::{Scan, TagScanner};
 use garret_tests::program::{feed, garret, stderr};
 
-/// What is shown of an output that comes in pieces of so many bytes, and the tags in it.
+/// The part that is shown of an output that comes in pieces of so many bytes, and the tags in it.
 fn scan(output: &[u8], piece: usize, calls: bool) -> (Vec<u8>, usize) {
     let mut scanner = if calls { TagScanner::with_calls() } else { TagScanner::new() };
     let mut shown = Vec::new();

@@ -1,5 +1,5 @@
-//! SummaryRun on a scripted model and a real store: what is covered, what is asked, what happens when
-//! the companion, the disk or the power fails.
+//! SummaryRun on a scripted model and a real store: what is covered, what is asked, what happens
+//! when the companion, the disk or the power fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -115,7 +115,7 @@ fn agent(model: &ScriptedModel, medium: &FaultyMedium, clock: &Arc<ManualClock>)
     Agent::new(parts, options).unwrap()
 }
 
-/// What the user says in a turn, with a figure that no other turn has.
+/// The words of the user in a turn, with a figure that no other turn has.
 fn remark(turn: u64) -> String {
     format!(
         "Remark {turn}: the hive by the Fence {turn} holds {} bees today, I think.",
@@ -179,8 +179,8 @@ fn a_second_compaction_has_nothing_to_do() {
     assert_eq!(talk.summaries(), before);
 }
 
-/// After a compaction the prompt begins with what was summed up, history with the tail, and the next
-/// turn finds both in the cache.
+/// After a compaction the prompt begins with what was summed up, history with the tail, and the
+/// next turn finds both in the cache.
 #[test]
 fn the_next_turn_finds_the_new_prompt_in_the_cache() {
     let mut talk = Talk::new(brief(8_192));
@@ -198,7 +198,8 @@ fn the_next_turn_finds_the_new_prompt_in_the_cache() {
     assert!(done.rebased > 0);
 }
 
-/// sherlock-context 1.12.2, W1: an answer that was no summary twice over lost the turns it was about.
+/// sherlock-context 1.12.2, W1: an answer that was no summary twice over lost the turns it was
+/// about.
 #[test]
 fn a_companion_that_answers_badly_is_done_without() {
     let thought = "<think>The user talks of bees, and so I should".to_owned();
@@ -234,8 +235,8 @@ fn a_shorter_summary_is_asked_for_when_the_first_is_none() {
     assert!(talk.summaries().iter().all(|summary| summary.method == SummaryMethod::Shorter));
 }
 
-/// An error is no summary: nothing is written, the next turn goes on as before, and the model is left
-/// alone for a while, then for longer.
+/// An error is no summary: nothing is written, the next turn goes on as before, and the model is
+/// left alone for a while, then for longer.
 #[test]
 fn a_companion_that_fails_changes_nothing() {
     let works = Arc::new(AtomicBool::new(false));
@@ -289,8 +290,8 @@ fn a_companion_that_gets_on_is_asked_again_at_once() {
     }
 }
 
-/// A companion that answers, but slowly, works until the time of one compaction is over; what it made
-/// is kept, and the next one goes on from there.
+/// A companion that answers, but slowly, works until the time of one compaction is over; what it
+/// made is kept, and the next one goes on from there.
 #[test]
 fn a_compaction_ends_in_time_and_keeps_what_it_made() {
     let slot = Arc::new(std::sync::OnceLock::<Arc<ManualClock>>::new());
@@ -395,7 +396,7 @@ fn a_companion_that_hangs_is_given_up() {
     talk.say("And then?");
 }
 
-/// What doesn't fit while the model is left alone is summed up without it.
+/// Turns that don't fit while the model is left alone are summed up without it.
 #[test]
 fn a_full_prompt_is_compacted_even_when_the_model_is_left_alone() {
     let model = ScriptedModel::new(8_192, []).companions(|_, _| Act::Refuse);
@@ -409,8 +410,9 @@ fn a_full_prompt_is_compacted_even_when_the_model_is_left_alone() {
     talk.assert_covered_once();
 }
 
-/// sherlock-context 1.12.2, W2: after a restart the first compaction began with the newest turns and
-/// counted all before as covered. Turns that were there before it are summed up from the first one on.
+/// sherlock-context 1.12.2, W2: after a restart the first compaction began with the newest turns
+/// and counted all before as covered. Turns that were there before it are summed up from the first
+/// one on.
 #[test]
 fn an_old_conversation_is_covered_from_its_beginning() {
     let mut talk = Talk::new(brief(8_192));

@@ -166,7 +166,7 @@ fn a_message_that_says_what_the_template_writes_is_told_apart() {
     }
 }
 
-/// What the template says of tools is stored once, and told with every turn.
+/// The template's words on tools are stored once, and told with every turn.
 #[test]
 fn what_stays_the_same_is_stored_once() {
     let told = "x".repeat(40);

@@ -15,7 +15,7 @@ use garret_tests::models::{STARTER, config, find};
 use garret_tests::scripted::{Act, ScriptedModel};
 use garret_tests::talk::{TestAgent, parts, say, session};
 
-/// What huge texts are made of. Whatever looks at each place of a text for what may begin there, and
+/// Pieces of huge texts. A parser that looks at each place of a text for what may begin there, and
 /// then at all that follows, takes hours for one of them.
 const FILLERS: [&str; 34] = [
     "<",

@@ -1,4 +1,5 @@
-//! What users say of themselves becomes facts, and what they are after is carried to the next turn.
+//! Facts from what users say of themselves, and guesses at what they are after, which are carried
+//! to the next turn.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,8 +50,8 @@ fn agent(store: &Arc<Store>, model: &ScriptedModel, companions: Mode) -> TestAge
     Agent::new(parts, Options { companions, ..Options::default() }).unwrap()
 }
 
-/// A model whose inferrer answers with [`READING`], then that everything is meant as it is said, and
-/// that copies the first word of any value.
+/// A model whose inferrer answers with [`READING`], then that everything is meant as it is said,
+/// and that copies the first word of any value.
 fn model() -> ScriptedModel {
     let answers = AtomicUsize::new(0);
     ScriptedModel::new(16_384, []).companions(move |role, prompt| match role {
@@ -321,8 +322,8 @@ fn a_companion_that_fails_costs_nothing_but_its_answer() {
     }
 }
 
-/// A companion that always fails is asked ever more seldom, be it for a value or for a guess; once it
-/// works again it is asked as before.
+/// A companion that always fails is asked ever more seldom, be it for a value or for a guess; once
+/// it works again it is asked as before.
 #[test]
 fn a_companion_that_always_fails_is_left_alone_for_a_while() {
     let works = Arc::new(AtomicBool::new(false));
@@ -422,7 +423,7 @@ fn a_real_model_infers_and_copies() {
     assert!(message.contains(fact.object.as_deref().unwrap()) && fact.grounded);
 }
 
-/// What was said long ago and never came up again isn't recalled; it stays in the store.
+/// A fact of long ago that never came up again isn't recalled; it stays in the store.
 #[test]
 fn a_forgotten_fact_is_not_recalled_and_not_deleted() {
     const DAY: i64 = 86_400_000;
@@ -440,7 +441,7 @@ fn a_forgotten_fact_is_not_recalled_and_not_deleted() {
     }
 }
 
-/// What was forgotten is as present as ever once it is said again.
+/// A forgotten fact is as present as ever once it is said again.
 #[test]
 fn what_is_said_again_is_recalled_again() {
     const DAY: i64 = 86_400_000;

@@ -1,5 +1,5 @@
-//! What was said elsewhere, in the prompt of a turn: on a scripted model, where every byte can be
-//! read back, and on a real one.
+//! Recall of what was said elsewhere into the prompt of a turn: on a scripted model, where every
+//! byte can be read back, and on a real one.
 
 use std::sync::Arc;
 
@@ -168,7 +168,7 @@ fn what_left_the_window_comes_back_when_it_is_asked_for() {
     assert!(prompt.contains(head), "this session isn't named: {prompt}");
 }
 
-/// What memory pushes out of history, it may show itself; nothing is shown twice.
+/// Memory may show itself what it pushes out of history; nothing is shown twice.
 #[test]
 fn nothing_is_shown_twice() {
     let model = ScriptedModel::new(8_192, []);
@@ -270,7 +270,7 @@ fn are_quotes(message: &str, words: &str) -> (Vec<String>, Vec<String>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Whatever was said: the block is within its share, of whole hits, and what has no room is
+    /// For any words: the block is within its share, of whole hits, and what has no room is
     /// counted.
     #[test]
     fn the_share_of_memory_holds(

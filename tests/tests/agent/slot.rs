@@ -1,5 +1,5 @@
-//! What stays the same from prompt to prompt: the system message with what is tracked, and the turn
-//! with which history begins. On a scripted model, where every byte can be read back.
+//! The part that stays the same from prompt to prompt: the system message with what is tracked, and
+//! the turn with which history begins. On a scripted model, where every byte can be read back.
 
 use std::sync::Arc;
 
@@ -113,8 +113,8 @@ fn pins_persona_and_highlights_follow_the_instructions() {
     assert_eq!((context.summaries, context.facts.len()), (vec![1], 3));
 }
 
-/// Whatever is pinned, learned and said, the prompt of a turn begins with that of the turn before,
-/// as it will be shown.
+/// The prompt of a turn begins with that of the turn before, as it will be shown, whatever is
+/// pinned, learned and said.
 #[test]
 fn fifty_turns_have_one_prefix() {
     let (mut talk, model, _medium) = fresh(32_768);
@@ -200,8 +200,8 @@ fn what_is_pinned_later_stands_in_the_newest_message() {
     assert_eq!(last_message(&model), "[Now: Friday 15 January 2027, 08:00]\n\nAnd now?");
 }
 
-/// sherlock-context 1.12.2, W5: forty pins pushed persona and highlights out of the window, and hid the
-/// newest pins.
+/// sherlock-context 1.12.2, W5: forty pins pushed persona and highlights out of the window, and hid
+/// the newest pins.
 #[test]
 fn forty_pins_leave_room_for_the_rest() {
     let (mut talk, model, medium) = fresh(8_192);
@@ -229,8 +229,8 @@ fn forty_pins_leave_room_for_the_rest() {
     assert!(tracked.tokens <= tracked.ceiling);
 }
 
-/// sherlock-context 1.12.2, W25: a fact that spelled a header stood in the system message as if it were
-/// one.
+/// sherlock-context 1.12.2, W25: a fact that spelled a header stood in the system message as if it
+/// were one.
 #[test]
 fn no_stored_text_looks_like_a_header_or_asks_for_anything() {
     let (mut talk, model, medium) = fresh(16_384);

@@ -272,7 +272,7 @@ fn pinned_facts_are_listed() {
     assert_eq!((ids(&answer), &*answer.entries[0].text), (vec![&*id.to_string()], fact.text));
 }
 
-/// As many as there are, in one answer or in as many as are asked for.
+/// All of them are listed, in one answer or in as many as are asked for.
 #[test]
 fn every_pinned_fact_is_listed() {
     let store = store("s", &[]);

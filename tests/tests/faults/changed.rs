@@ -1,5 +1,5 @@
-//! Between two runs, or two turns, everything changes: window, model, settings, the clock, the length
-//! of what is said.
+//! Between two runs, or two turns, everything changes: window, model, settings, the clock, the
+//! length of what is said.
 
 use garret::agent::Options;
 use garret_core::gate::Mode;
@@ -121,7 +121,8 @@ fn no_clock_keeps_a_conversation_from_going_on_or_dates_it_wrongly() {
     assert!(talk.store().frontier(&session()).unwrap() > 40);
 }
 
-/// What stays the same of the prompts is a record of bounded size, however many bytes a token has.
+/// The part of the prompts that stays the same is a record of bounded size, however many bytes a
+/// token has.
 #[test]
 fn many_long_pins_keep_no_compaction_from_the_prompt() {
     let mut talk = Talk::on(Disk::new(), model(200_000), options());
@@ -138,8 +139,8 @@ fn many_long_pins_keep_no_compaction_from_the_prompt() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3))]
 
-    /// Whatever lengths messages and replies have, with idle time after each turn all turns are in
-    /// the prompt or under a summary, and the records agree. Only a message that is longer than what
+    /// For any lengths of messages and replies, with idle time after each turn all turns are in the
+    /// prompt or under a summary, and the records agree. Only a message that is longer than what
     /// compaction keeps free can push turns out, until the idle time after it.
     #[test]
     fn any_lengths_leave_no_gap(

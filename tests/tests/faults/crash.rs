@@ -1,4 +1,4 @@
-//! What was accepted survives whatever happens to the program: kills at any moment and a full
+//! Survival of what was accepted, whatever happens to the program: kills at any moment and a full
 //! disk.
 
 use std::fs;

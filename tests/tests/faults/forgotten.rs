@@ -22,8 +22,8 @@ fn current(store: &Store) -> Vec<Fact> {
     store.facts(&FactFilter { latest: true, ..FactFilter::default() }).unwrap().facts
 }
 
-/// What was summed up before a forgotten turn and after it stays summed up, and what lies between is
-/// summed up again.
+/// Turns that were summed up before a forgotten one and after it stay summed up, and what lies
+/// between is summed up again.
 #[test]
 fn a_hole_that_a_forgotten_turn_leaves_is_closed() {
     for extra in 0..3 {
@@ -63,8 +63,8 @@ fn a_single_short_message_in_a_hole_is_closed_over() {
     assert!(frontier > 60, "{frontier}, {:?}", talk.agent.last_summary_run(&session()));
 }
 
-/// Of the turns between two summaries, those that can be read are summed up; those that can't be are
-/// passed over, and the summary that stands for them says so.
+/// Of the turns between two summaries, those that can be read are summed up; those that can't be
+/// are passed over, and the summary that stands for them says so.
 #[test]
 fn a_hole_of_turns_that_cannot_be_read_is_passed_over() {
     for (readable, broken) in [(0, 1), (0, 2), (1, 1)] {
@@ -149,7 +149,7 @@ fn what_was_corrected_stays_so_when_something_else_is_forgotten() {
     }
 }
 
-/// What is said of the user ends with the last fact that it was made of.
+/// The description of the user ends with the last fact that it was made of.
 #[test]
 fn the_persona_ends_with_what_it_is_made_of() {
     let mut talk = Talk::new();

@@ -7,8 +7,8 @@ use smol::future::or;
 use crate::power::{RICH, nearly_full};
 use crate::talk::{Talk, WINDOW, model, options};
 
-/// Whatever a companion was saying when the message came, the records are whole, the message is
-/// answered, and the work is done by the time that nobody waits long enough.
+/// At any word that a companion was saying when the message came, the records are whole, the
+/// message is answered, and the work is done by the time that nobody waits long enough.
 #[test]
 fn idle_work_is_dropped_at_any_event_of_the_model() {
     let base = nearly_full();

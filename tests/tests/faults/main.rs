@@ -1,4 +1,4 @@
-//! What can go wrong around a conversation: power, room, companions, the user's haste, changes of
+//! Faults around a conversation: power, room, companions, the user's haste, changes of
 //! everything between two runs. On a scripted model and real files in memory.
 
 #![allow(

@@ -1,5 +1,5 @@
-//! A turn, and the idle work after it, that are overtaken by a forget: at every look at the clock and
-//! every request of a model, which is between any two steps that take time.
+//! A turn, and the idle work after it, that are overtaken by a forget: at every look at the clock
+//! and every request of a model, which is between any two steps that take time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -111,7 +111,7 @@ fn a_forget_at_any_moment_leaves_none_of_the_words() {
     assert!(moments > 20, "{moments}");
 }
 
-/// What a model asked a tool for may be the very words.
+/// The words that a model asked a tool for may be the very words.
 #[test]
 fn a_receipt_does_not_keep_a_call_with_the_words() {
     let call = "Let me see. <<garret-tool: grep xylophone>>";

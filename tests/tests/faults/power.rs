@@ -31,7 +31,7 @@ pub(crate) fn nearly_full() -> Vec<Vec<u8>> {
     panic!("summaries are summed up at some time");
 }
 
-/// What a turn and the idle time after it did to the device.
+/// The effects of a turn, and of the idle time after it, on the device.
 struct Run {
     recording: Recording,
     /// Operations of the device when the message was accepted, and when it was answered.

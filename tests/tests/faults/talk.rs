@@ -101,7 +101,7 @@ impl Talk {
         text(self.model.prompts().last().unwrap())
     }
 
-    /// What was said and answered.
+    /// Messages and their replies.
     pub(crate) fn said(&self) -> Vec<(u64, String, Option<String>)> {
         said(self.store())
     }
@@ -111,7 +111,7 @@ impl Talk {
         facts(self.store())
     }
 
-    /// What holds whatever happened.
+    /// Asserts what holds whatever happened.
     pub(crate) fn check(&self) {
         check(self.store());
         let Some(context) = self.agent.session_prefix(&session()).unwrap() else { return };
@@ -123,8 +123,8 @@ impl Talk {
     }
 }
 
-/// The records agree with each other, every turn up to the frontier is under exactly one leaf, and no
-/// turn is under two.
+/// The records agree with each other, every turn up to the frontier is under exactly one leaf, and
+/// no turn is under two.
 pub(crate) fn check(store: &Store) {
     let report = store.verify().unwrap();
     assert!(report.is_clean(), "{report:?}");
@@ -171,7 +171,7 @@ pub(crate) fn facts(store: &Store) -> Vec<String> {
     lines
 }
 
-/// What the user says in a turn, with figures that no other turn has.
+/// The words of the user in a turn, with figures that no other turn has.
 pub(crate) fn remark(turn: u64) -> String {
     format!(
         "Remark {turn}: the hive by the Fence holds {} bees today, I think, and I counted them twice because the first count seemed far too low.",

@@ -1,5 +1,5 @@
-//! What shares no word with a question is remembered for its meaning, in a store of a few notes too,
-//! and small talk remembers nothing: on the starter embedder.
+//! Notes that share no word with a question are remembered for their meaning, in a store of a few
+//! notes too, and small talk remembers nothing: on the starter embedder.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ const NOTES: [(&str, &str); 20] = [
     ("I would like to see the northern lights one day.", "Which natural wonder do I dream about?"),
 ];
 
-/// What no note has to do with.
+/// Messages that no note has to do with.
 const ELSE: [&str; 10] = [
     "zxqv flurble grommet",
     "What is the capital of Mongolia?",

@@ -242,7 +242,7 @@ fn the_first_hits_are_ordered_by_both_and_the_others_stay() {
     assert_eq!(*by.asked.lock().unwrap(), [4]);
 }
 
-/// What a reranker likes best comes into a short list from behind it.
+/// The text that a reranker likes best comes into a short list from behind it.
 #[test]
 fn more_hits_are_read_than_are_wanted() {
     let store = notes();

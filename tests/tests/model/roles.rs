@@ -1,4 +1,4 @@
-//! What each role gets of the model behind it.
+//! The share of each role in the model behind it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ fn tools_go_by_model_and_window() {
     assert!(!uses("off", facts(32_768, large)));
 }
 
-/// What a real model of 1.5 billion parameters writes into the larger form can be read.
+/// The larger form, as a real model of 1.5 billion parameters fills it in, can be read.
 #[test]
 fn a_real_model_fills_in_the_extended_form() {
     let Some(model) = find_optional(QWEN) else { return };
@@ -228,7 +228,8 @@ fn a_model_of_its_own_that_fails_costs_nothing_but_its_answer() {
 }
 
 /// A file is the chat model by what is in it: the companion then goes on from the conversation. One
-/// that differs in a single byte of its name is a model of its own, and the memory for it is counted.
+/// that differs in a single byte of its name is a model of its own, and the memory for it is
+/// counted.
 #[test]
 fn a_model_is_known_by_its_content() {
     let Some(model) = find(STARTER) else { return };

@@ -126,7 +126,7 @@ fn fifty_turns_have_one_run_of_tokens() {
     }
 }
 
-/// What was in the cache is the prompt up to what is new, at every one of thirty turns.
+/// The cache holds the prompt up to what is new, at every one of thirty turns.
 #[test]
 fn a_real_model_prefills_only_what_is_new() {
     let Some(model) = find(STARTER) else { return };

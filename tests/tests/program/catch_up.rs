@@ -1,4 +1,4 @@
-//! What idle time would have done is done on demand where scripts leave no idle time.
+//! The work of idle time, done on demand where scripts leave no idle time.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -43,8 +43,8 @@ fn everything_that_is_due_is_done_at_once() {
     assert!(has("Ada") && has("Oslo"), "{facts:?}");
 }
 
-/// A disk that is full, a companion that fails: each is told, what doesn't need them is done, and what
-/// wasn't is done once they work.
+/// A disk that is full, a companion that fails: each is told, what doesn't need them is done, and
+/// what wasn't is done once they work.
 #[test]
 fn what_fails_is_told_and_done_later() {
     let medium = FaultyMedium::new(Faults::default());
@@ -112,7 +112,7 @@ fn a_conversation_that_cannot_be_read_fails_the_command() {
     assert_eq!(output.status.code(), Some(1), "{told}");
 }
 
-/// As a script would use it.
+/// A script runs it after each of its messages.
 #[test]
 fn a_script_catches_up_with_what_it_said() {
     let Some(place) = Place::new() else { return };

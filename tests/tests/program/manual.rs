@@ -1,5 +1,5 @@
-//! What the README and the guide show: each command works as it is written there, and each transcript
-//! is what comes.
+//! The examples of the README and the guide: each command works as it is written there, and each
+//! transcript is what comes.
 
 use std::path::Path;
 use std::process::Output;

@@ -194,7 +194,7 @@ fn conversations_are_imported_once() {
     assert_eq!(found["hits"][0]["session"], "conv-26/1");
 }
 
-/// What stands before a line that can't be read is there; mended, the file goes on from there.
+/// Lines before one that can't be read are there; mended, the file goes on from there.
 #[test]
 fn a_bad_line_is_named_and_loses_nothing() {
     let cases = [

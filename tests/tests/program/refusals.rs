@@ -1,4 +1,4 @@
-//! Whatever can't work is refused by the program itself: one clear sentence on stderr, a status
+//! Refusals by the program itself of whatever can't work: one clear sentence on stderr, a status
 //! that isn't 0, nothing on stdout, nothing stored.
 
 use std::fs;

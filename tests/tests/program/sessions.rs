@@ -1,4 +1,4 @@
-//! Everything but talking: conversations, settings, models and the doctor.
+//! Commands that don't talk: conversations, settings, models and the doctor.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use garret_tests::models::{EMBEDDER, GEMMA, STARTER, find};
 use garret_tests::program::{Place, failed, garret, only, stderr, stdout, succeeded};
 use garret_tests::wire::{Listed, objects};
 
-/// What the program complains of when it is run with these arguments.
+/// The complaint of the program when it is run with these arguments.
 fn refusal(place: &Place, args: &[&str], code: i32) -> String {
     let output = place.garret(args).output().unwrap();
     assert_eq!(stdout(&output), "", "nothing on stdout when it fails");

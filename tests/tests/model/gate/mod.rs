@@ -10,7 +10,7 @@ use garret_tests::models::{EMBEDDER, find};
 
 mod plain_rule;
 
-/// What a rule says of a dialogue's last message.
+/// The answer of a rule to a dialogue's last message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
     infer: bool,
@@ -18,7 +18,7 @@ struct Said {
     contradiction: bool,
 }
 
-/// Whether two messages differ in topic, if that can be known.
+/// A measure of whether two messages differ in topic, if that can be known.
 type Topic<'a> = &'a dyn Fn(&str, &str) -> Option<bool>;
 
 fn garret(dialogue: &Dialogue, topic: Topic<'_>) -> Said {
