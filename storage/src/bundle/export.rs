@@ -62,7 +62,7 @@ impl Store {
     /// for all there is.
     pub fn export(&self, to: impl Write, format: Format) -> Result<BundleCounts, ExportError> {
         let (transaction, link) =
-            self.reading(|open| Ok(Ok((open.database.begin_read()?, open.link.clone()))))?;
+            self.reading(|open| Ok((open.database.begin_read()?, open.link.clone())))?;
         let to = BufWriter::with_capacity(BUFFER, to);
         let writer = match format {
             Format::Bundle => FrameWriter::begin(to, self.namespace()).map(Writer::Frames),

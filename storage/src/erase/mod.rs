@@ -4,10 +4,10 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::{Confidence, WallTime};
 use redb::{ReadableDatabase as _, ReadableTable as _};
 
-use crate::erase::plan::{Stop, plan};
+use crate::erase::plan::plan;
 use crate::facts::FactId;
 use crate::ground::database::open_if_there as if_there;
-use crate::ground::error::{ReadError, WriteError};
+use crate::ground::error::{Abort, ReadError, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::store::Store;
@@ -196,13 +196,10 @@ impl Store {
     ) -> Result<Forgotten, WriteError> {
         let mut held = self.derived.hold();
         let (mut vectors, mut slot) = (self.vectors.write(), self.slot());
-        let plan = self.run(&mut slot, false, |open| {
-            match plan(&open.database.begin_read()?, selection, at.into()) {
-                Ok(plan) => Ok(Ok(plan)),
-                Err(Stop::Refused(error)) => Ok(Err(error)),
-                Err(Stop::Fault(fault)) => Err(fault),
-            }
-        })??;
+        let plan = self.attempt(&mut slot, false, |open| {
+            plan(&open.database.begin_read()?, selection, at.into())
+        });
+        let plan = plan.map_err(Abort::into_error)?;
         let mut forgotten =
             Forgotten { items: plan.items, named: plan.named, ..Forgotten::default() };
         if dry_run {
@@ -211,15 +208,15 @@ impl Store {
         if !plan.removal.is_empty() {
             self.snapshots.wipe(self.media())?;
             let op = Op::Forget(plan.removal);
-            let erasure = self.run(&mut slot, true, |open| match open.perform(&op)? {
-                Ok(Outcome::Forgotten { erasure }) => {
+            let erasure = self.attempt(&mut slot, true, |open| match open.perform(&op)? {
+                Outcome::Forgotten { erasure } => {
                     self.derived.forget();
                     held.discard();
-                    Ok(Ok(erasure))
+                    Ok(erasure)
                 }
-                other => unexpected(other),
-            })??;
-            forgotten.erasure = Some(erasure);
+                other => unexpected(&other),
+            });
+            forgotten.erasure = Some(erasure.map_err(Abort::into_error)?);
         }
         if self.run(&mut slot, false, |open| Ok(open.rewrite_due))? {
             match self.rewrite(&mut slot, &mut vectors) {
@@ -238,7 +235,7 @@ impl Store {
         self.reading(|open| {
             let transaction = open.database.begin_read()?;
             let Some(table) = if_there(&transaction, ledger::ERASURES)? else {
-                return Ok(Ok(Vec::new()));
+                return Ok(Vec::new());
             };
             let mut found = Vec::new();
             for entry in table.iter()? {
@@ -246,7 +243,7 @@ impl Store {
                 let number = u64::from_be_bytes(*number.value());
                 found.push(ledger::ErasureRecord::read(number, bytes.value())?);
             }
-            Ok(Ok(found))
+            Ok(found)
         })
     }
 }

@@ -14,7 +14,7 @@ use crate::facts::forget::{Gone, close_over, said_in};
 use crate::facts::table::{ENTITIES, FACTS};
 use crate::facts::{EntityId, FactError, FactId, fold_case};
 use crate::ground::database::open_if_there as open;
-use crate::ground::error::{Fault, WriteError, fault_from_redb};
+use crate::ground::error::{Abort, Fault, WriteError};
 use crate::ground::stamp::Stamp;
 use crate::ground::table::{
     RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key,
@@ -33,18 +33,12 @@ pub(crate) struct Plan {
     pub(crate) named: Vec<String>,
 }
 
-/// Why a plan isn't made.
-pub(crate) enum Stop {
-    Fault(Fault),
-    Refused(WriteError),
-}
-
 /// What goes with `selection`.
 pub(crate) fn plan(
     transaction: &ReadTransaction,
     selection: &Selection<'_>,
     at: Stamp,
-) -> Result<Plan, Stop> {
+) -> Result<Plan, Abort<WriteError>> {
     let mut planner = Planner {
         transaction,
         sessions: sessions(transaction)?,
@@ -72,7 +66,7 @@ struct Planner<'t> {
 }
 
 impl Planner<'_> {
-    fn select(&mut self, selection: &Selection<'_>) -> Result<(), Stop> {
+    fn select(&mut self, selection: &Selection<'_>) -> Result<(), Abort<WriteError>> {
         for session in selection.sessions {
             let number = self.number(session.as_str());
             let unknown = || WriteError::UnknownSession { session: session.clone() };
@@ -104,7 +98,7 @@ impl Planner<'_> {
         }
     }
 
-    fn look_for(&mut self, pattern: &str) -> Result<(), Stop> {
+    fn look_for(&mut self, pattern: &str) -> Result<(), Abort<WriteError>> {
         let needle = Needle::new(pattern.as_bytes()).ok_or(WriteError::BlankPattern)?;
         let (plan, gone) = (&mut self.plan, &mut self.gone);
         walk(self.transaction, &needle, |spot| match spot {
@@ -129,7 +123,7 @@ impl Planner<'_> {
     }
 
     /// A title that repeats words of a turn goes with it; what goes as a whole isn't named twice.
-    fn titles(&mut self) -> Result<(), Stop> {
+    fn titles(&mut self) -> Result<(), Abort<WriteError>> {
         let removal = &mut self.plan.removal;
         removal.turns.retain(|(session, _)| !removal.sessions.contains(session));
         for (session, turn) in &removal.turns {
@@ -145,7 +139,7 @@ impl Planner<'_> {
     }
 
     /// Adds what facts go with the sessions and turns, and what goes with those.
-    fn facts(&mut self) -> Result<(), Stop> {
+    fn facts(&mut self) -> Result<(), Abort<WriteError>> {
         let removal = &mut self.plan.removal;
         for session in &removal.sessions {
             said_in(self.transaction, *session, 0..=u64::MAX, &mut self.gone)?;
@@ -160,7 +154,7 @@ impl Planner<'_> {
     }
 
     /// Adds what summaries go with the turns, and what is above them.
-    fn summaries(&mut self) -> Result<(), Stop> {
+    fn summaries(&mut self) -> Result<(), Abort<WriteError>> {
         let removal = &mut self.plan.removal;
         let (mut turns, mut named) = (BTreeMap::new(), BTreeMap::new());
         for (session, turn) in &removal.turns {
@@ -185,7 +179,7 @@ impl Planner<'_> {
     }
 
     /// Names everything.
-    fn list(&mut self) -> Result<(), Stop> {
+    fn list(&mut self) -> Result<(), Abort<WriteError>> {
         let removal = std::mem::take(&mut self.plan.removal);
         for session in &removal.sessions {
             let name = self.name(*session);
@@ -233,7 +227,7 @@ impl Planner<'_> {
         &mut self,
         session: u64,
         turns: std::ops::RangeInclusive<u64>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Abort<WriteError>> {
         let (first, last) = (turn_key(session, *turns.start()), turn_key(session, *turns.end()));
         let name = self.name(session);
         for (kind, table, end) in [
@@ -253,7 +247,7 @@ impl Planner<'_> {
     }
 
     /// All traces and states with words: each may quote what goes.
-    fn list_states(&mut self) -> Result<(), Stop> {
+    fn list_states(&mut self) -> Result<(), Abort<WriteError>> {
         if let Some(states) = open(self.transaction, STATES)? {
             for entry in states.iter()? {
                 let (key, bytes) = entry?;
@@ -288,7 +282,9 @@ impl Planner<'_> {
     }
 }
 
-fn sessions(transaction: &ReadTransaction) -> Result<BTreeMap<u64, SessionRecord>, Stop> {
+fn sessions(
+    transaction: &ReadTransaction,
+) -> Result<BTreeMap<u64, SessionRecord>, Abort<WriteError>> {
     let mut found = BTreeMap::new();
     for entry in transaction.open_table(SESSIONS)?.iter()? {
         let (id, bytes) = entry?;
@@ -320,24 +316,4 @@ fn repeats(
     let words = words.and_then(Result::ok).map(|turn| fold_case(turn.user));
     let reply = reply.and_then(Result::ok).map(|reply| fold_case(reply.text));
     Ok(words.into_iter().chain(reply).any(|text| text.contains(&title)))
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-fault_from_redb!(Stop: StorageError, TableError);
-
-impl From<WriteError> for Stop {
-    fn from(error: WriteError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<FactError> for Stop {
-    fn from(error: FactError) -> Self {
-        Self::Refused(error.into())
-    }
 }

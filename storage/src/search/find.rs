@@ -290,7 +290,7 @@ impl Store {
         self.reading(|open| {
             let transaction = open.database.begin_read()?;
             at_once(open);
-            Ok(Ok(transaction))
+            Ok(transaction)
         })
     }
 }

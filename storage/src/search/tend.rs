@@ -86,7 +86,7 @@ impl Store {
             let turns = transaction.open_table(TURNS)?.len()?;
             let all = turns + transaction.open_table(REPLIES)?.len()? + facts;
             let (unread, deleted) = open.index.unread().unwrap_or((all, false));
-            Ok(Ok(Lacking { unread, all, deleted }))
+            Ok(Lacking { unread, all, deleted })
         })
     }
 

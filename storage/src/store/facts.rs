@@ -11,7 +11,7 @@ use crate::facts::view::{
     Added, Entity, Fact, FactFilter, FactPage, FactView, Link, LinkKind, NewFact, Node, Pin, Usage,
 };
 use crate::facts::write::Effect;
-use crate::ground::error::{Fault, ReadError, WriteError, damaged};
+use crate::ground::error::{Abort, Fault, ReadError, WriteError, damaged};
 use crate::ground::fact_id::{EntityId, FactId};
 use crate::ground::table::SESSIONS;
 use crate::journal::apply::Outcome;
@@ -269,8 +269,8 @@ impl Store {
 
     pub(crate) fn number_of(&self, id: &SessionId) -> Result<u64, ReadError> {
         self.reading(|open| match crate::store::sessions::find(open, id)? {
-            Some(record) => Ok(Ok(record.number)),
-            None => Ok(Err(ReadError::UnknownSession { session: id.clone() })),
+            Some(record) => Ok(record.number),
+            None => Err(Abort::Refused(ReadError::UnknownSession { session: id.clone() })),
         })
     }
 
@@ -278,7 +278,7 @@ impl Store {
         &self,
         read: impl FnOnce(&ReadTransaction) -> Result<T, Fault>,
     ) -> Result<T, ReadError> {
-        self.reading(|open| Ok(Ok(read(&open.database.begin_read()?)?)))
+        self.reading(|open| Ok(read(&open.database.begin_read()?)?))
     }
 
     fn change(&self, op: FactOp<'_>) -> Result<Effect, WriteError> {
@@ -289,11 +289,11 @@ impl Store {
         let op = Op::Facts(op);
         self.writing(|open| {
             if !self.is_current(ticket) {
-                return Ok(Err(WriteError::Outdated));
+                return Err(Abort::Refused(WriteError::Outdated));
             }
             match open.perform(&op)? {
-                Ok(Outcome::Facts(effect)) => Ok(Ok(effect)),
-                other => unexpected(other),
+                Outcome::Facts(effect) => Ok(effect),
+                other => unexpected(&other),
             }
         })
     }

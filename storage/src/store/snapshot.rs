@@ -13,7 +13,7 @@ use garret_core::medium::{Medium, MediumError};
 use sha2::{Digest as _, Sha256};
 
 use crate::files::part::{Media, Part};
-use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::error::{Abort, Fault, ReadError, WriteError};
 use crate::store::Store;
 
 /// Which snapshot.
@@ -135,7 +135,11 @@ impl Store {
         let _files = self.snapshots.files();
         let medium = self.media().open_existing(kind.part()).map_err(ReadError::Medium)?;
         let Some(medium) = medium else { return Ok(Err(Unusable::Missing)) };
-        read(&*medium, fingerprint).map_err(ReadError::Medium)
+        match read(&*medium, fingerprint) {
+            Ok(bytes) => Ok(Ok(bytes)),
+            Err(Abort::Refused(why)) => Ok(Err(why)),
+            Err(Abort::Fault(fault)) => Err(fault.into()),
+        }
     }
 
     /// Whether there is a snapshot for `fingerprint`, by its head alone: its bytes may be damaged.
@@ -150,7 +154,11 @@ impl Store {
         let _files = self.snapshots.files();
         let medium = self.media().open_existing(kind.part()).map_err(ReadError::Medium)?;
         let Some(medium) = medium else { return Ok(false) };
-        Ok(head(&*medium, fingerprint).map_err(ReadError::Medium)?.is_ok())
+        match head(&*medium, fingerprint) {
+            Ok(_) => Ok(true),
+            Err(Abort::Refused(_)) => Ok(false),
+            Err(Abort::Fault(fault)) => Err(fault.into()),
+        }
     }
 }
 
@@ -179,48 +187,42 @@ fn write(medium: &dyn Medium, fingerprint: &[u8; 32], pieces: &[&[u8]]) -> Resul
 fn head(
     medium: &dyn Medium,
     fingerprint: &[u8; 32],
-) -> Result<Result<[u8; HEADER as usize], Unusable>, MediumError> {
-    let len = medium.len()?;
+) -> Result<[u8; HEADER as usize], Abort<Unusable>> {
+    let len = medium.len().map_err(Fault::Medium)?;
     if len == 0 {
-        return Ok(Err(Unusable::Missing));
+        return Err(Abort::Refused(Unusable::Missing));
     }
     let mut header = [0; HEADER as usize];
     if len < HEADER {
-        return Ok(Err(Unusable::Damaged));
+        return Err(Abort::Refused(Unusable::Damaged));
     }
-    medium.read_at(0, &mut header)?;
+    medium.read_at(0, &mut header).map_err(Fault::Medium)?;
     let (magic, rest) = header.split_at(MAGIC.len());
     let (version, rest) = rest.split_at(8);
     let (made_for, rest) = rest.split_at(32);
     if magic != MAGIC {
-        return Ok(Err(Unusable::Damaged));
+        return Err(Abort::Refused(Unusable::Damaged));
     }
     if version != [VERSION.to_le_bytes(), [0; 4]].as_flattened() {
-        return Ok(Err(Unusable::Version));
+        return Err(Abort::Refused(Unusable::Version));
     }
     if made_for != fingerprint {
-        return Ok(Err(Unusable::Foreign));
+        return Err(Abort::Refused(Unusable::Foreign));
     }
     let is_whole = rest.starts_with(&(len - HEADER).to_le_bytes());
-    Ok(if is_whole { Ok(header) } else { Err(Unusable::Damaged) })
+    if is_whole { Ok(header) } else { Err(Abort::Refused(Unusable::Damaged)) }
 }
 
-fn read(
-    medium: &dyn Medium,
-    fingerprint: &[u8; 32],
-) -> Result<Result<Vec<u8>, Unusable>, MediumError> {
-    let header = match head(medium, fingerprint)? {
-        Ok(header) => header,
-        Err(why) => return Ok(Err(why)),
-    };
-    let Ok(bytes) = usize::try_from(medium.len()? - HEADER) else {
-        return Ok(Err(Unusable::Damaged));
+fn read(medium: &dyn Medium, fingerprint: &[u8; 32]) -> Result<Vec<u8>, Abort<Unusable>> {
+    let header = head(medium, fingerprint)?;
+    let Ok(bytes) = usize::try_from(medium.len().map_err(Fault::Medium)? - HEADER) else {
+        return Err(Abort::Refused(Unusable::Damaged));
     };
     let mut payload = vec![0; bytes];
-    medium.read_at(HEADER, &mut payload)?;
+    medium.read_at(HEADER, &mut payload).map_err(Fault::Medium)?;
     let (checked, check) = header.split_at(CHECKED);
     let hash = Sha256::new().chain_update(&payload).chain_update(checked).finalize();
-    Ok(if hash[..] == *check { Ok(payload) } else { Err(Unusable::Damaged) })
+    if hash[..] == *check { Ok(payload) } else { Err(Abort::Refused(Unusable::Damaged)) }
 }
 
 const MAGIC: &[u8] = b"GarretKV";

@@ -4,7 +4,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
 use redb::{ReadTransaction, ReadableDatabase as _};
 
-use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::error::{Abort, Fault, ReadError, WriteError};
 use crate::ground::limits::{MAX_BYTES, check_size};
 use crate::ground::summary_id::SummaryId;
 use crate::journal::apply::Outcome;
@@ -64,11 +64,11 @@ impl Store {
         });
         self.writing(|open| {
             if !self.is_current(ticket) {
-                return Ok(Err(WriteError::Outdated));
+                return Err(Abort::Refused(WriteError::Outdated));
             }
             match open.perform(&op)? {
-                Ok(Outcome::Compacted(ids)) => Ok(Ok(ids)),
-                other => unexpected(other),
+                Outcome::Compacted(ids) => Ok(ids),
+                other => unexpected(&other),
             }
         })
     }
@@ -163,8 +163,8 @@ impl Store {
         check_state(bytes)?;
         let op = Op::SetState { session: session.as_str(), kind: kind.to_byte(), bytes };
         self.writing(|open| match self.is_current(ticket) {
-            true => Ok(open.perform(&op)?.map(|_| ())),
-            false => Ok(Err(WriteError::Outdated)),
+            true => open.perform(&op).map(|_| ()),
+            false => Err(Abort::Refused(WriteError::Outdated)),
         })
     }
 
@@ -185,9 +185,9 @@ impl Store {
     ) -> Result<T, ReadError> {
         self.reading(|open| {
             let Some(record) = crate::store::sessions::find(open, session)? else {
-                return Ok(Ok(T::default()));
+                return Ok(T::default());
             };
-            Ok(Ok(read(&open.database.begin_read()?, record.number)?))
+            Ok(read(&open.database.begin_read()?, record.number)?)
         })
     }
 }

@@ -53,5 +53,5 @@ pub use crate::ground::summary_id::{SummaryId, SummaryIdError};
 pub(crate) use crate::summaries::op::{Compaction, Draft};
 pub use crate::summaries::view::{NewSummary, StateKind, Summary, SummaryMethod};
 pub(crate) use crate::summaries::write::{
-    Said, Stop, Tables, Writer, apply, frontier, put_trace, remove_session, set_state,
+    Said, Tables, Writer, apply, frontier, put_trace, remove_session, set_state,
 };
