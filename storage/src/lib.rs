@@ -64,7 +64,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Store::forget`] removes words for good, with all that was made of them, and writes the files
+//! [`Store::erase`] removes words for good, with all that was made of them, and writes the files
 //! anew, so that no byte of them stays; [`Store::verify_erased`] looks for them in every file, and
 //! [`Store::erasures`] is the ledger. [`Store::compact`] writes the files anew by itself.
 //!
@@ -113,7 +113,7 @@ pub use conversations::import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
 pub use conversations::view::{
     DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView,
 };
-pub use erase::{Erasure, Forgotten, ForgottenItem, ForgottenKind, Selection, Trace};
+pub use erase::{ErasedItem, ErasedKind, Erasure, ErasureReport, Selection, Trace};
 pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
     FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Pin, Usage,

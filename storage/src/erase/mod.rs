@@ -48,12 +48,12 @@ pub struct Selection<'a> {
 /// What was forgotten, or would be.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Forgotten {
+pub struct ErasureReport {
     /// Everything that goes, by name.
-    pub items: Vec<ForgottenItem>,
+    pub items: Vec<ErasedItem>,
     /// Sessions whose names have the pattern in them. They keep those: rename them.
     pub named: Vec<String>,
-    /// Its number in the ledger; `None` after a dry run, and where there was nothing to forget.
+    /// Its number in the ledger; `None` after a dry run, and where there was nothing to erase.
     pub erasure: Option<u64>,
     /// What erasing the bytes made of the files; `None` where that wasn't done.
     pub files: Option<Compacted>,
@@ -65,9 +65,9 @@ pub struct Forgotten {
 /// One thing that is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ForgottenItem {
+pub struct ErasedItem {
     /// What it is.
-    pub kind: ForgottenKind,
+    pub kind: ErasedKind,
     /// `SESSION/TURN/user`, `SESSION/TURN/assistant`, `SESSION/TURN` for a receipt and a speaker,
     /// `SESSION` for a title and a session, `f12` for a fact, `e12` for an entity, `SESSION/s12` for a
     /// summary, `SESSION/KIND` for a state, `SESSION/TURN/trace` for a trace.
@@ -79,7 +79,7 @@ pub struct ForgottenItem {
 /// Kinds of what can be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum ForgottenKind {
+pub enum ErasedKind {
     /// A session, by name.
     Session,
     /// The title of a session that stays.
@@ -104,7 +104,7 @@ pub enum ForgottenKind {
     Trace,
 }
 
-impl ForgottenKind {
+impl ErasedKind {
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -127,7 +127,7 @@ impl ForgottenKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Erasure {
-    /// From 1, in the order of forgetting.
+    /// From 1, in the order of the erasures.
     pub number: u64,
     /// Wall clock, in milliseconds since 1970.
     pub at_ms: i64,
@@ -178,7 +178,7 @@ impl Store {
     ///
     /// The records are without it, durably, before anything else happens. Then all files are
     /// written anew ([`compact`](Self::compact)), so that no byte of it is in them;
-    /// [`verify_erased`](Self::verify_erased) looks. When that fails, [`Forgotten::unfinished`]
+    /// [`verify_erased`](Self::verify_erased) looks. When that fails, [`ErasureReport::unfinished`]
     /// says why. Where the power goes meanwhile, the next write does it.
     ///
     /// The words may also be elsewhere: in backups, exports, a terminal's scrollback, or the
@@ -188,12 +188,12 @@ impl Store {
     /// [`WriteError::UnknownSession`], [`WriteError::UnknownTurn`], [`WriteError::Fact`] for what
     /// isn't there, [`WriteError::BlankPattern`] and others; nothing is forgotten then, save as
     /// that type says.
-    pub fn forget(
+    pub fn erase(
         &self,
         selection: &Selection<'_>,
         at: WallTime,
         dry_run: bool,
-    ) -> Result<Forgotten, WriteError> {
+    ) -> Result<ErasureReport, WriteError> {
         let mut held = self.derived.hold();
         let (mut vectors, mut slot) = (self.vectors.write(), self.slot());
         let plan = self.attempt(&mut slot, false, |open| {
@@ -201,15 +201,15 @@ impl Store {
         });
         let plan = plan.map_err(Abort::into_error)?;
         let mut forgotten =
-            Forgotten { items: plan.items, named: plan.named, ..Forgotten::default() };
+            ErasureReport { items: plan.items, named: plan.named, ..ErasureReport::default() };
         if dry_run {
             return Ok(forgotten);
         }
         if !plan.removal.is_empty() {
             self.snapshots.wipe(self.media())?;
-            let op = Op::Forget(plan.removal);
+            let op = Op::Erase(plan.removal);
             let erasure = self.attempt(&mut slot, true, |open| match open.perform(&op)? {
-                Outcome::Forgotten { erasure } => {
+                Outcome::Erased { erasure } => {
                     self.derived.forget();
                     held.discard();
                     Ok(erasure)

@@ -9,8 +9,8 @@ use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord};
 use crate::erase::apply::Removal;
 use crate::erase::needle::Needle;
 use crate::erase::walk::{Spot, state_name, walk};
-use crate::erase::{ForgottenItem, ForgottenKind, Selection};
-use crate::facts::forget::{Gone, close_over, said_in};
+use crate::erase::{ErasedItem, ErasedKind, Selection};
+use crate::facts::erase::{Gone, close_over, said_in};
 use crate::facts::table::{ENTITIES, FACTS};
 use crate::facts::{EntityId, FactError, FactId, fold_case};
 use crate::ground::database::open_if_there as open;
@@ -20,7 +20,7 @@ use crate::ground::table::{
     RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key,
 };
 use crate::summaries::SummaryId;
-use crate::summaries::forget::going;
+use crate::summaries::erase::going;
 use crate::summaries::read::for_each;
 use crate::summaries::table::{STATES, TRACES, is_wordless};
 
@@ -28,7 +28,7 @@ use crate::summaries::table::{STATES, TRACES, is_wordless};
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) removal: Removal,
-    pub(crate) items: Vec<ForgottenItem>,
+    pub(crate) items: Vec<ErasedItem>,
     /// Sessions whose names have the pattern in them.
     pub(crate) named: Vec<String>,
 }
@@ -185,7 +185,7 @@ impl Planner<'_> {
             let name = self.name(*session);
             let bytes = self.transaction.open_table(SESSIONS)?;
             let bytes = bytes.get(name.as_bytes())?.map_or(0, |bytes| bytes.value().len());
-            self.item(ForgottenKind::Session, name, bytes);
+            self.item(ErasedKind::Session, name, bytes);
             self.list_turns(*session, 0..=u64::MAX)?;
             for_each(self.transaction, *session, |id, _, bytes| {
                 self.gone_summaries.push((*session, id, bytes));
@@ -194,7 +194,7 @@ impl Planner<'_> {
         }
         for session in &removal.titles {
             let title = self.sessions.get(session).map_or(0, |record| record.title.len());
-            self.item(ForgottenKind::Title, self.name(*session), title);
+            self.item(ErasedKind::Title, self.name(*session), title);
         }
         for (session, turn) in &removal.turns {
             self.list_turns(*session, *turn..=*turn)?;
@@ -202,18 +202,18 @@ impl Planner<'_> {
         if let Some(facts) = open(self.transaction, FACTS)? {
             for id in &removal.facts {
                 let bytes = facts.get(&id.to_be_bytes())?.map_or(0, |bytes| bytes.value().len());
-                self.item(ForgottenKind::Fact, FactId(*id).to_string(), bytes);
+                self.item(ErasedKind::Fact, FactId(*id).to_string(), bytes);
             }
         }
         if let Some(entities) = open(self.transaction, ENTITIES)? {
             for id in &removal.entities {
                 let bytes = entities.get(&id.to_be_bytes())?.map_or(0, |bytes| bytes.value().len());
-                self.item(ForgottenKind::Entity, EntityId(*id).to_string(), bytes);
+                self.item(ErasedKind::Entity, EntityId(*id).to_string(), bytes);
             }
         }
         for (session, id, bytes) in std::mem::take(&mut self.gone_summaries) {
             let name = format!("{}/{}", self.name(session), SummaryId(id));
-            self.item(ForgottenKind::Summary, name, bytes);
+            self.item(ErasedKind::Summary, name, bytes);
         }
         if !removal.is_empty() {
             self.list_states()?;
@@ -231,10 +231,10 @@ impl Planner<'_> {
         let (first, last) = (turn_key(session, *turns.start()), turn_key(session, *turns.end()));
         let name = self.name(session);
         for (kind, table, end) in [
-            (ForgottenKind::Turn, TURNS, "/user"),
-            (ForgottenKind::Reply, REPLIES, "/assistant"),
-            (ForgottenKind::Receipt, RECEIPTS, ""),
-            (ForgottenKind::Speaker, SPEAKERS, ""),
+            (ErasedKind::Turn, TURNS, "/user"),
+            (ErasedKind::Reply, REPLIES, "/assistant"),
+            (ErasedKind::Receipt, RECEIPTS, ""),
+            (ErasedKind::Speaker, SPEAKERS, ""),
         ] {
             for entry in self.transaction.open_table(table)?.range::<&TurnKey>(&first..=&last)? {
                 let (key, bytes) = entry?;
@@ -255,7 +255,7 @@ impl Planner<'_> {
                     continue;
                 }
                 let id = state_name(key.value(), |session| self.name(session));
-                self.item(ForgottenKind::State, id, bytes.value().len());
+                self.item(ErasedKind::State, id, bytes.value().len());
             }
         }
         if let Some(traces) = open(self.transaction, TRACES)? {
@@ -263,15 +263,15 @@ impl Planner<'_> {
                 let (key, bytes) = entry?;
                 let (session, turn) = (session_of(key.value()), seq_of(key.value()));
                 let id = format!("{}/{turn}/trace", self.name(session));
-                self.item(ForgottenKind::Trace, id, bytes.value().len());
+                self.item(ErasedKind::Trace, id, bytes.value().len());
             }
         }
         Ok(())
     }
 
-    fn item(&mut self, kind: ForgottenKind, id: String, bytes: usize) {
+    fn item(&mut self, kind: ErasedKind, id: String, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.plan.items.push(ForgottenItem { kind, id, bytes });
+        self.plan.items.push(ErasedItem { kind, id, bytes });
     }
 
     /// The name of a session, or its number where that can't be read.

@@ -46,7 +46,7 @@ impl Store {
     /// index, what a rewrite left, the lock) and in all records. Nothing found: it is erased.
     ///
     /// In records, a pattern that is text is found in any case and Unicode form of its letters, as
-    /// [`Store::forget`] finds it. In files it is found byte for byte, ASCII letters in any case,
+    /// [`Store::erase`] finds it. In files it is found byte for byte, ASCII letters in any case,
     /// and other letters as they are, all small, all capital, capital at the start of words, or
     /// folded, each composed or decomposed. Other encodings (a model's token ids, hashes) are not
     /// looked through; they are parts of records and go with them.

@@ -5,7 +5,7 @@ use redb::{ReadableTable, WriteTransaction};
 
 use crate::conversations::record;
 use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, session_name};
-use crate::erase as forget;
+use crate::erase;
 use crate::facts::key::{name_key, quote_key};
 use crate::facts::op::Draft;
 use crate::facts::record::{ASSISTANT, NAMED, USER};
@@ -36,7 +36,7 @@ pub(crate) fn origin(
     if draft.turn == 0 || draft.turn > record.turns {
         return Err(WriteError::UnknownTurn { session, turn: draft.turn }.into());
     }
-    if forget::is_forgotten(transaction, &turn_key(record.number, draft.turn))? {
+    if erase::is_forgotten(transaction, &turn_key(record.number, draft.turn))? {
         return Err(WriteError::ForgottenTurn { session, turn: draft.turn }.into());
     }
     let grounded = is_said(transaction, record.number, draft)?;

@@ -17,7 +17,7 @@ use crate::ground::table::{
 };
 use crate::journal::op::Op;
 use crate::summaries::{Compaction, SummaryId};
-use crate::{erase as forget, facts, summaries};
+use crate::{erase, facts, summaries};
 
 /// What came of an operation.
 #[derive(Debug, PartialEq)]
@@ -37,7 +37,7 @@ pub(crate) enum Outcome {
     /// Where each went; `None` for what was there already.
     Imported(Vec<Option<Place>>),
     /// Something was forgotten; the erasure has this number.
-    Forgotten { erasure: u64 },
+    Erased { erasure: u64 },
     /// Summaries have these numbers.
     Compacted(Vec<SummaryId>),
 }
@@ -74,9 +74,9 @@ pub(crate) fn apply(
         Op::Delete { session } => delete(transaction, session),
         Op::Facts(op) => facts::apply(transaction, op).map(Outcome::Facts),
         Op::Import(all) => Ok(Outcome::Imported(import(transaction, all)?)),
-        Op::Forget(removal) => {
-            let erasure = forget::apply(transaction, removal)?;
-            Ok(Outcome::Forgotten { erasure })
+        Op::Erase(removal) => {
+            let erasure = erase::apply(transaction, removal)?;
+            Ok(Outcome::Erased { erasure })
         }
         Op::Compact(op) => compact(transaction, op),
         Op::SetState { session, kind, bytes } => {
@@ -133,5 +133,5 @@ pub(crate) fn remove_turns(transaction: &WriteTransaction, session: u64) -> Resu
     let (first, last) = (import_key(session, [0; 16]), import_key(session, [0xff; 16]));
     transaction.open_table(IMPORTED)?.retain_in::<&[u8; 24], _>(&first..=&last, |_, _| false)?;
     summaries::remove_session(transaction, session)?;
-    forget::unmark(transaction, session)
+    erase::unmark(transaction, session)
 }

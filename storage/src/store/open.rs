@@ -100,7 +100,7 @@ impl Open {
                 self.journal.soil();
             }
         }
-        self.rewrite_due |= matches!(outcome, Outcome::Forgotten { .. });
+        self.rewrite_due |= matches!(outcome, Outcome::Erased { .. });
         Ok(outcome)
     }
 

@@ -8,7 +8,7 @@ use redb::{OwnedAccessGuard, ReadOnlyTable, ReadableDatabase as _, ReadableTable
 use crate::conversations::record;
 use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, turn_name};
 use crate::conversations::view::{DamagedTurn, SessionInfo, TurnView};
-use crate::erase as forget;
+use crate::erase;
 use crate::ground::codec::unseal;
 use crate::ground::database::contain;
 use crate::ground::error::{Abort, Fault, ReadError, damaged};
@@ -63,7 +63,7 @@ impl Store {
     /// Hands the turns of `session` from number `from` on to `f`, in order.
     ///
     /// A turn that can't be read is left out, so its number is missing, and logged;
-    /// [`Store::damaged_turns`] names it. One that was [forgotten](Store::forget) is left out, too. The views borrow from pages that this call holds; `f` may
+    /// [`Store::damaged_turns`] names it. One that was [forgotten](Store::erase) is left out, too. The views borrow from pages that this call holds; `f` may
     /// use the store, and sees the turns as they were when the call began.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ impl Rows {
             turns: rows(&transaction.open_table(TURNS)?, record, from, to)?,
             replies: rows(&transaction.open_table(REPLIES)?, record, from, to)?,
             speakers: rows(&transaction.open_table(SPEAKERS)?, record, from, to)?,
-            forgotten: forget::turns(&transaction, record.number, from)?,
+            forgotten: erase::turns(&transaction, record.number, from)?,
         })
     }
 

@@ -1,6 +1,6 @@
 //! Writes of what took long to be made of what was said.
 //!
-//! Whoever reads something, works on it and stores the result may be overtaken by a forget: the
+//! Whoever reads something, works on it and stores the result may be overtaken by an erasure: the
 //! result then quotes what is gone. A [`Ticket`] that was taken before the reading tells, and these
 //! writes look at it in the same step in which they write, so that nothing comes in between.
 

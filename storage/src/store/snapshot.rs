@@ -3,7 +3,7 @@
 //!
 //! They are derived data in files of their own: one that is torn, damaged, of another version or made
 //! for something else is as good as none. What a snapshot holds is opaque here, but it was made from
-//! what was said; so a delete or forget empties both files before it removes anything, and one that
+//! what was said; so a deletion or erasure empties both files before it removes anything, and one that
 //! was begun before is refused afterwards ([`Store::ticket`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};

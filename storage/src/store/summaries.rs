@@ -128,7 +128,7 @@ impl Store {
     }
 
     /// What the engine keeps of a session, as it was set last; `None` where there is none, and
-    /// after a forget, which removes all but [`StateKind::Gate`].
+    /// after an erasure, which removes all but [`StateKind::Gate`].
     ///
     /// # Errors
     /// [`ReadError`].
@@ -169,7 +169,7 @@ impl Store {
     }
 
     /// What the model saw in a turn, as it was stored with the reply; `None` where nothing was, and
-    /// after a forget, which removes all.
+    /// after an erasure, which removes all.
     ///
     /// # Errors
     /// [`ReadError`].

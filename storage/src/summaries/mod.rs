@@ -40,7 +40,7 @@
 //! Limits: search doesn't find summaries; what they sum up is better evidence. Forgetting a turn
 //! removes the summaries above it, and any forgetting all states and traces.
 
-pub(crate) mod forget;
+pub(crate) mod erase;
 pub(crate) mod op;
 pub(crate) mod read;
 pub(crate) mod record;

@@ -555,7 +555,7 @@ fn supersede(store: &Store, model: &mut Model, old: usize, told: &Told) {
 }
 
 fn forget(store: &Store, selection: &Selection<'_>) {
-    let forgotten = store.forget(selection, wall(Some(0)), false).unwrap();
+    let forgotten = store.erase(selection, wall(Some(0)), false).unwrap();
     assert!(forgotten.unfinished.is_none(), "{forgotten:?}");
 }
 

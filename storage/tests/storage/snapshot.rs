@@ -47,7 +47,7 @@ fn a_snapshot_comes_back_to_whom_it_was_made_for() {
 fn what_is_forgotten_is_in_no_snapshot() {
     let forget = |store: &Store| {
         let selection = Selection { pattern: Some(CANARY), ..Selection::default() };
-        store.forget(&selection, AT, false).unwrap();
+        store.erase(&selection, AT, false).unwrap();
     };
     let delete = |store: &Store| store.delete(&id("kitchen")).unwrap();
     for remove in [&forget as &dyn Fn(&Store), &delete] {

@@ -42,7 +42,7 @@ impl Store {
     /// system) and backups are out of reach.
     ///
     /// [`delete`](Self::delete) doesn't do this, as it is dear: the bytes of a deleted session stay
-    /// in the file until they are written over, or this is called. [`forget`](Self::forget) does.
+    /// in the file until they are written over, or this is called. [`erase`](Self::erase) does.
     ///
     /// # Errors
     /// [`WriteError`]; the records are as they were then. After [`WriteError::Full`] in the last
