@@ -66,7 +66,7 @@
 //!
 //! [`Store::erase`] removes words for good, with all that was made of them, and writes the files
 //! anew, so that no byte of them stays; [`Store::verify_erased`] looks for them in every file, and
-//! [`Store::erasures`] is the ledger. [`Store::compact`] writes the files anew by itself.
+//! [`Store::erasures`] is the ledger. [`Store::vacuum`] writes the files anew by itself.
 //!
 //! What holds, and is tested by cutting the power at every moment of a workload: an acknowledged
 //! write is there afterwards; one that was under way is there whole or not at all.
@@ -128,7 +128,7 @@ pub use store::since::Since;
 pub use store::snapshot::{SnapshotKind, Ticket, Unusable};
 pub use store::stats::{FactStats, Stats};
 pub use store::summaries::MAX_STATE_BYTES;
-pub use store::vacuum::Compacted;
+pub use store::vacuum::VacuumReport;
 pub use summaries::{
     NewSummary, StateKind, Summary, SummaryError, SummaryId, SummaryIdError, SummaryMethod,
 };

@@ -54,7 +54,7 @@ impl Store {
     /// engine notes there holds where it was noted.
     ///
     /// Others may read and write meanwhile, but an export ends with an error where the records are
-    /// written anew ([`Store::compact`], [`Store::erase`]) before it is done. Memory is needed for a line about each session and the
+    /// written anew ([`Store::vacuum`], [`Store::erase`]) before it is done. Memory is needed for a line about each session and the
     /// largest record.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::store::Store;
 use crate::store::turns::unexpected;
-use crate::store::vacuum::Compacted;
+use crate::store::vacuum::VacuumReport;
 
 pub(crate) mod apply;
 pub(crate) mod ledger;
@@ -56,7 +56,7 @@ pub struct ErasureReport {
     /// Its number in the ledger; `None` after a dry run, and where there was nothing to erase.
     pub erasure: Option<u64>,
     /// What erasing the bytes made of the files; `None` where that wasn't done.
-    pub files: Option<Compacted>,
+    pub files: Option<VacuumReport>,
     /// Why the bytes could not be erased now. Nobody can read them by way of the store any more;
     /// they are erased by one of the next writes that can.
     pub unfinished: Option<WriteError>,
@@ -177,7 +177,7 @@ impl Store {
     /// its successor, if anything does. A retired duplicate of a forgotten fact is current again.
     ///
     /// The records are without it, durably, before anything else happens. Then all files are
-    /// written anew ([`compact`](Self::compact)), so that no byte of it is in them;
+    /// written anew ([`vacuum`](Self::vacuum)), so that no byte of it is in them;
     /// [`verify_erased`](Self::verify_erased) looks. When that fails, [`ErasureReport::unfinished`]
     /// says why. Where the power goes meanwhile, the next write does it.
     ///

@@ -410,7 +410,7 @@ pub(crate) fn apply(store: &Store, model: &mut Model, op: &Op) {
             }
         }
         Op::Fold => store.fold().unwrap(),
-        Op::Compact => drop(store.compact().unwrap()),
+        Op::Compact => drop(store.vacuum().unwrap()),
         Op::Tend => drop(store.tend_index(1).unwrap()),
         Op::Reopen | Op::Kill => unreachable!("whoever has the store reopens it"),
     }

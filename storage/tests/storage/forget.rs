@@ -275,7 +275,7 @@ fn sessions_that_are_named_so_are_told_and_stay() {
         (vec![], vec!["about-xylophone-7731".to_owned()])
     );
     store.rename(&id("about-xylophone-7731"), &id("b")).unwrap();
-    store.compact().unwrap();
+    store.vacuum().unwrap();
     assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
 }
 

@@ -320,7 +320,7 @@ fn going_on_can_be_cut_like_anything_else() {
             let store = disk.open();
             let found = read(&store);
             assert!(found == after || found == accepted, "{cut:?}");
-            store.compact().unwrap();
+            store.vacuum().unwrap();
             assert!(!holds_canary(&disk.images()));
             assert_eq!(read(&store), found);
         }
@@ -338,7 +338,7 @@ fn compacting_gives_the_room_of_deleted_sessions_back() {
     store.delete(&id("long")).unwrap();
     let before = read(&store);
     assert!(holds_canary(&disk.images()));
-    let compacted = store.compact().unwrap();
+    let compacted = store.vacuum().unwrap();
     assert!(!holds_canary(&disk.images()));
     assert_eq!(read(&store), before);
     let total = |disk: &Disk<RamMedium>| disk.images().iter().map(Vec::len).sum::<usize>() as u64;
@@ -354,10 +354,10 @@ fn compacting_gives_the_room_of_deleted_sessions_back() {
 fn an_empty_store_is_compacted_to_nothing() {
     let disk = Disk::<RamMedium>::default();
     let store = disk.open();
-    assert_eq!(store.compact().unwrap().after, 0);
+    assert_eq!(store.vacuum().unwrap().after, 0);
     assert!(disk.images().iter().all(Vec::is_empty));
     store.accept(&id("a"), "one", AT).unwrap();
-    assert_eq!(store.compact().unwrap().after, store.disk_len().unwrap());
+    assert_eq!(store.vacuum().unwrap().after, store.disk_len().unwrap());
     assert_eq!(store.session(&id("a")).unwrap().unwrap().turns, 1);
 }
 
@@ -426,7 +426,7 @@ fn a_full_disk_leaves_the_records_as_they_are() {
         refused += 1;
         assert!(matches!(error, WriteError::Full), "{error}");
         assert!(disk.part(Part::Next).is_empty().unwrap(), "it keeps the room");
-        assert!(matches!(store.compact(), Err(WriteError::Full)));
+        assert!(matches!(store.vacuum(), Err(WriteError::Full)));
         match store.accept(&id("kitchen"), "It goes on.", AT) {
             Ok(_) => {}
             Err(error) => assert!(matches!(error, WriteError::Full) && room < 20_000, "{error}"),

@@ -236,7 +236,7 @@ fn all_of_it_moves_with_a_rename_and_goes_with_a_delete() {
     assert_eq!(store.summaries(&other).unwrap().len(), 1);
     assert_eq!(store.summaries(&session()).unwrap(), []);
     store.rename(&other, &session()).unwrap();
-    store.compact().unwrap();
+    store.vacuum().unwrap();
     assert_eq!(store.frontier(&session()).unwrap(), 2);
     store.delete(&session()).unwrap();
     say(&store, 1, false);

@@ -336,7 +336,7 @@ pub(crate) fn apply(store: &Store, model: &mut Model, op: &Op) {
             }
         }
         Op::Fold => store.fold().unwrap(),
-        Op::Rewrite => drop(store.compact().unwrap()),
+        Op::Rewrite => drop(store.vacuum().unwrap()),
         Op::Reopen => unreachable!("whoever has the store reopens it"),
     }
 }

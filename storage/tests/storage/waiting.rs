@@ -103,7 +103,7 @@ fn take(store: &Store, step: &Step) {
             assert_eq!(store.add_vectors(&made).unwrap(), made.len());
         }
         Step::Set(embedder) => set(store, embedder),
-        Step::Compact => drop(store.compact().unwrap()),
+        Step::Compact => drop(store.vacuum().unwrap()),
         Step::Reopen => {}
     }
 }

@@ -290,7 +290,7 @@ impl LeftTrace {
 
 /// `garret memory vacuum`.
 pub(super) fn vacuum(store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
-    let files = store.compact()?;
+    let files = store.vacuum()?;
     let bytes_before = files.before;
     let bytes_after = files.after;
     if json {

@@ -21,9 +21,9 @@ pub(crate) use crate::files::memory::Memory;
 pub(crate) use crate::store::vacuum::copy::{Snapshot, Uncopied, rewrite};
 pub(crate) use crate::store::vacuum::next::{Next, empty};
 
-/// What a rewrite made of the files of a namespace.
+/// The lengths of the files of a namespace before and after a vacuum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compacted {
+pub struct VacuumReport {
     /// Bytes of all of them before.
     pub before: u64,
     /// Bytes of all of them after.
@@ -48,7 +48,7 @@ impl Store {
     /// [`WriteError`]; the records are as they were then. After [`WriteError::Full`] in the last
     /// step (rare: when the new file is larger, or the file system has to find room for what is
     /// written in place) the store can be read, and the next write tries that step again.
-    pub fn compact(&self) -> Result<Compacted, WriteError> {
+    pub fn vacuum(&self) -> Result<VacuumReport, WriteError> {
         // A search reads a moment of the records that the file doesn't hold any more afterwards.
         let _held = self.derived.hold();
         let (mut vectors, mut slot) = (self.vectors.write(), self.slot());
@@ -79,7 +79,7 @@ impl Store {
         &self,
         slot: &mut Slot,
         vectors: &mut Option<VectorStore>,
-    ) -> Result<Compacted, Fault> {
+    ) -> Result<VacuumReport, Fault> {
         let before = self.total(slot).map_err(Fault::Medium)?;
         let whole = self.run(slot, true, |open| {
             open.fold()?;
@@ -98,7 +98,7 @@ impl Store {
             self.settle(slot)?;
             self.run(slot, false, |_| Ok(()))?;
         }
-        Ok(Compacted { before, after: self.total(slot).map_err(Fault::Medium)? })
+        Ok(VacuumReport { before, after: self.total(slot).map_err(Fault::Medium)? })
     }
 }
 
