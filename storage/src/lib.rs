@@ -125,7 +125,7 @@ pub use ground::limits::MAX_BYTES;
 pub use store::Store;
 pub use store::error::OpenError;
 pub use store::since::Since;
-pub use store::snapshot::{SnapshotKind, Ticket, Unusable};
+pub use store::snapshot::{ErasureEpoch, SnapshotKind, Unusable};
 pub use store::stats::{FactStats, Stats};
 pub use store::summaries::MAX_STATE_BYTES;
 pub use store::vacuum::VacuumReport;

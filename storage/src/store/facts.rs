@@ -17,7 +17,7 @@ use crate::ground::table::SESSIONS;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::store::Store;
-use crate::store::snapshot::Ticket;
+use crate::store::snapshot::ErasureEpoch;
 use crate::store::turns::unexpected;
 
 impl Store {
@@ -37,12 +37,12 @@ impl Store {
 
     pub(crate) fn add_fact_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         fact: &NewFact<'_>,
         at: WallTime,
     ) -> Result<Added, WriteError> {
         let drafts = vec![Draft::new(fact, at)?];
-        self.change_since(ticket, FactOp::Add(drafts))?.one()
+        self.change_since(epoch, FactOp::Add(drafts))?.one()
     }
 
     /// Stores facts told at `at`, one after another, all or none.
@@ -75,13 +75,13 @@ impl Store {
 
     pub(crate) fn supersede_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         old: FactId,
         fact: &NewFact<'_>,
         at: WallTime,
     ) -> Result<Added, WriteError> {
         let new = Draft::new(fact, at)?;
-        self.change_since(ticket, FactOp::Supersede { old: old.0, new })?.one()
+        self.change_since(epoch, FactOp::Supersede { old: old.0, new })?.one()
     }
 
     /// Ends a fact at a moment, in milliseconds since 1970, without another in its place. One that
@@ -285,10 +285,14 @@ impl Store {
         self.change_since(None, op)
     }
 
-    fn change_since(&self, ticket: Option<Ticket>, op: FactOp<'_>) -> Result<Effect, WriteError> {
+    fn change_since(
+        &self,
+        epoch: Option<ErasureEpoch>,
+        op: FactOp<'_>,
+    ) -> Result<Effect, WriteError> {
         let op = Op::Facts(op);
         self.writing(|open| {
-            if !self.is_current(ticket) {
+            if !self.is_current(epoch) {
                 return Err(Abort::Refused(WriteError::Outdated));
             }
             match open.perform(&op)? {

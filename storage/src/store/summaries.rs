@@ -10,7 +10,7 @@ use crate::ground::summary_id::SummaryId;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::store::Store;
-use crate::store::snapshot::Ticket;
+use crate::store::snapshot::ErasureEpoch;
 use crate::store::turns::unexpected;
 use crate::summaries::op::{Compaction, Draft};
 use crate::summaries::read;
@@ -43,7 +43,7 @@ impl Store {
 
     pub(crate) fn compact_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         session: &SessionId,
         summaries: &[NewSummary<'_>],
         context: Option<&[u8]>,
@@ -63,7 +63,7 @@ impl Store {
             at: at.into(),
         });
         self.writing(|open| {
-            if !self.is_current(ticket) {
+            if !self.is_current(epoch) {
                 return Err(Abort::Refused(WriteError::Outdated));
             }
             match open.perform(&op)? {
@@ -155,14 +155,14 @@ impl Store {
 
     pub(crate) fn set_state_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         session: &SessionId,
         kind: StateKind,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
         check_state(bytes)?;
         let op = Op::SetState { session: session.as_str(), kind: kind.to_byte(), bytes };
-        self.writing(|open| match self.is_current(ticket) {
+        self.writing(|open| match self.is_current(epoch) {
             true => open.perform(&op).map(|_| ()),
             false => Err(Abort::Refused(WriteError::Outdated)),
         })

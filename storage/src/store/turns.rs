@@ -12,7 +12,7 @@ use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::store::Store;
 use crate::store::sessions::find;
-use crate::store::snapshot::Ticket;
+use crate::store::snapshot::ErasureEpoch;
 use crate::vectors::UnitKey;
 
 impl Store {
@@ -51,7 +51,7 @@ impl Store {
 
     pub(crate) fn reply_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         session: &SessionId,
         seq: TurnSeq,
         reply: NewReply<'_>,
@@ -76,7 +76,7 @@ impl Store {
             trace => Op::TracedReply { reply: bare, trace },
         };
         self.writing(|open| {
-            if !self.is_current(ticket) {
+            if !self.is_current(epoch) {
                 return Err(Abort::Refused(WriteError::Outdated));
             }
             match open.perform(&op)? {
@@ -139,7 +139,7 @@ impl Store {
     fn remove(&self, session: &SessionId) -> Result<Vec<u64>, WriteError> {
         let op = Op::Delete { session: session.as_str() };
         self.writing(|open| {
-            // Whoever holds a ticket and writes comes before this or is refused.
+            // Whoever has an epoch and writes comes before this or is refused.
             self.snapshots.wipe(self.media())?;
             match open.perform(&op)? {
                 Outcome::Deleted { numbers } => Ok(numbers),
@@ -170,7 +170,7 @@ impl Store {
         })
     }
 
-    /// How many writes wait in the journal.
+    /// Returns the number of writes that wait in the journal.
     ///
     /// # Errors
     /// [`ReadError`](crate::ReadError).
