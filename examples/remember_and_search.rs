@@ -40,10 +40,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // Forgetting reaches every byte of every file; a dry run says what would go.
     let marta = Selection { pattern: Some("marta"), ..Selection::default() };
-    for item in store.forget(&marta, day(10), true)?.items {
+    for item in store.erase(&marta, day(10), true)?.items {
         println!("would forget {} ({} bytes)", item.id, item.bytes);
     }
-    store.forget(&marta, day(10), false)?;
+    store.erase(&marta, day(10), false)?;
     println!("traces of it: {}", store.verify_erased(b"Marta")?.len());
     Ok(())
 }

@@ -64,9 +64,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Store::forget`] removes words for good, with all that was made of them, and writes the files
+//! [`Store::erase`] removes words for good, with all that was made of them, and writes the files
 //! anew, so that no byte of them stays; [`Store::verify_erased`] looks for them in every file, and
-//! [`Store::erasures`] is the ledger. [`Store::compact`] writes the files anew by itself.
+//! [`Store::erasures`] is the ledger. [`Store::vacuum`] writes the files anew by itself.
 //!
 //! What holds, and is tested by cutting the power at every moment of a workload: an acknowledged
 //! write is there afterwards; one that was under way is there whole or not at all.
@@ -114,12 +114,13 @@ pub use conversations::import::{Imported, ImportedTurn, MAX_BATCH_BYTES};
 pub use conversations::view::{
     DamagedTurn, NewReply, ReplyView, SessionInfo, StoredFinish, TurnView,
 };
-pub use erase::{Erasure, Forgotten, ForgottenItem, ForgottenKind, Selection, Trace};
+pub use erase::{ErasedItem, ErasedKind, Erasure, ErasureReport, Selection, Trace};
 pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
     FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Pin, Usage,
 };
-pub use files::Compacted;
+
+pub use files::VacuumReport;
 pub use files::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
 pub use files::part::Part;
 pub use ground::error::{ReadError, WriteError};
@@ -127,7 +128,7 @@ pub use ground::limits::MAX_BYTES;
 pub use open::error::OpenError;
 pub use store::Store;
 pub use store::since::Since;
-pub use store::snapshot::{SnapshotKind, Ticket, Unusable};
+pub use store::snapshot::{ErasureEpoch, SnapshotKind, Unusable};
 pub use store::stats::{FactStats, Stats};
 pub use store::summaries::MAX_STATE_BYTES;
 pub use summaries::{

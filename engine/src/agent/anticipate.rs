@@ -5,7 +5,7 @@ use std::sync::Arc;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::{ChatModel, ModelRole};
 use garret_core::prompt::PromptEncoder;
-use garret_storage::{FactSource, NewFact, Origin, ReadError, StateKind, Ticket};
+use garret_storage::{ErasureEpoch, FactSource, NewFact, Origin, ReadError, StateKind};
 
 use super::remember::is_outdated;
 use super::{Agent, CALL_US};
@@ -33,8 +33,8 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     }
 
     async fn try_infer(&mut self, session: &SessionId) -> Result<bool, KeepError> {
-        let ticket = self.parts.store.ticket();
-        self.confirm(session, ticket)?;
+        let epoch = self.parts.store.erasure_epoch();
+        self.confirm(session, epoch)?;
         let Some((turn, said)) = self.recent(session)? else { return Ok(false) };
         let may_ask = self.backoffs.inferrer.allows(self.now_ms());
         if !may_ask || !std::mem::take(&mut self.schedule(session, turn)?.due.infer) {
@@ -66,7 +66,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             }
         };
         self.inferrer_did(true);
-        self.leave(session, turn, &inference, ticket)?;
+        self.leave(session, turn, &inference, epoch)?;
         Ok(true)
     }
 
@@ -76,12 +76,12 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         session: &SessionId,
         turn: TurnSeq,
         inference: &Inference,
-        ticket: Ticket,
+        epoch: ErasureEpoch,
     ) -> Result<(), KeepError> {
         let store = Arc::clone(&self.parts.store);
         let mut kept = self.inferences(session)?;
         kept.waiting = PendingInference::new(turn, inference);
-        self.set_inferences(session, &kept, ticket)?;
+        self.set_inferences(session, &kept, epoch)?;
         let percent = inference.likeliest().map_or(0, |guess| guess.percent);
         let schedule = self.schedule(session, turn)?;
         schedule.gate_mut().inferred(f32::from(percent) / 100.0);
@@ -89,7 +89,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
     }
 
     /// Stores what the newest message confirms of what was inferred, as an inference.
-    fn confirm(&mut self, session: &SessionId, ticket: Ticket) -> Result<(), KeepError> {
+    fn confirm(&mut self, session: &SessionId, epoch: ErasureEpoch) -> Result<(), KeepError> {
         let mut kept = self.inferences(session)?;
         let Some(consumed) = kept.consumed.clone() else { return Ok(()) };
         let Some((turn, said)) = self.recent(session)? else { return Ok(()) };
@@ -105,11 +105,11 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
                 ..NewFact::default()
             };
             let at = self.parts.clock.wall();
-            self.parts.store.since(ticket).add_fact(&fact, at)?;
+            self.parts.store.since(epoch).add_fact(&fact, at)?;
         }
         if note.is_some() || turn > consumed.by {
             kept.consumed = None;
-            self.set_inferences(session, &kept, ticket)?;
+            self.set_inferences(session, &kept, epoch)?;
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         turn: TurnSeq,
         text: &str,
     ) -> Option<PendingInference> {
-        let ticket = self.parts.store.ticket();
+        let epoch = self.parts.store.erasure_epoch();
         let mut kept = self.inferences(session).ok()?;
         kept.waiting.as_ref()?;
         let similar = |inference: &str, message: &str| {
@@ -131,7 +131,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         };
         let inference = kept.consume(turn, text, similar);
         // Shown without being consumed, it might be shown again.
-        let consumed = self.set_inferences(session, &kept, ticket);
+        let consumed = self.set_inferences(session, &kept, epoch);
         let consumed =
             consumed.inspect_err(|error| tracing::warn!(%error, "an inference isn't shown"));
         consumed.ok()?;
@@ -147,9 +147,9 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         &self,
         session: &SessionId,
         kept: &InferenceState,
-        ticket: Ticket,
+        epoch: ErasureEpoch,
     ) -> Result<(), KeepError> {
-        let store = self.parts.store.since(ticket);
+        let store = self.parts.store.since(epoch);
         Ok(store.set_state(session, StateKind::Carry, &kept.to_bytes())?)
     }
 

@@ -1,7 +1,7 @@
 //! The cache of the session that is being talked in: one struct, one key, one way of noticing a change.
 
 use garret_core::id::{SessionId, TurnSeq};
-use garret_storage::{ReadError, Store, Ticket};
+use garret_storage::{ErasureEpoch, ReadError, Store};
 
 use crate::companion::schedule::Schedule;
 use crate::prompt::history::TurnCounts;
@@ -27,7 +27,7 @@ pub(super) struct Conversation {
 struct Key {
     session: SessionId,
     /// Changes with every erasure.
-    ticket: Ticket,
+    epoch: ErasureEpoch,
 }
 
 /// A snapshot that was written or used.
@@ -49,15 +49,15 @@ impl Conversation {
     /// Turns to `session`: another one's cache is dropped, and so is all that was made of words that may
     /// have been erased since.
     pub(super) fn turn_to(&mut self, store: &Store, session: &SessionId) -> &mut Self {
-        let ticket = store.ticket();
+        let epoch = store.erasure_epoch();
         match &mut self.key {
-            Some(key) if key.session == *session && key.ticket == ticket => {}
+            Some(key) if key.session == *session && key.epoch == epoch => {}
             key => {
                 let same = key.as_ref().is_some_and(|key| key.session == *session);
                 // The schedule has numbers alone, and says up to which turn facts were read: those of
                 // an erasure must not be read again.
                 let schedule = self.schedule.take().filter(|_| same);
-                let key = Some(Key { session: session.clone(), ticket });
+                let key = Some(Key { session: session.clone(), epoch });
                 *self = Self { key, schedule, ..Self::default() };
             }
         }
@@ -81,9 +81,9 @@ impl Conversation {
         Ok(self.schedule.insert(schedule))
     }
 
-    /// Returns whether nothing was erased since `ticket` was taken, by what the cache knows.
-    pub(super) fn is_of(&self, ticket: Ticket) -> bool {
-        self.key.as_ref().is_some_and(|key| key.ticket == ticket)
+    /// Returns whether nothing was erased since `epoch` was taken, by what the cache knows.
+    pub(super) fn is_of(&self, epoch: ErasureEpoch) -> bool {
+        self.key.as_ref().is_some_and(|key| key.epoch == epoch)
     }
 
     /// Sees to it that the trace of `turn` is the one that others refer to, if it is there and has a

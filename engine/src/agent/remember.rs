@@ -66,7 +66,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             return Ok(report);
         }
         self.count_uses(session)?;
-        let ticket = self.parts.store.ticket();
+        let epoch = self.parts.store.erasure_epoch();
         let unread = self.unread(session)?;
         let mut kept = Vec::new();
         let mut newest = None;
@@ -82,7 +82,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
                     hedged: message.cues.hedge > 0.0,
                 };
                 let (object, sure) = self.value(&heard, &mut report).await;
-                match heard.keep(self.parts.store.since(ticket), &object, sure) {
+                match heard.keep(self.parts.store.since(epoch), &object, sure) {
                     Ok(done) => kept.push(done),
                     Err(error) => {
                         // What was kept of it may be what was erased: it isn't read again.

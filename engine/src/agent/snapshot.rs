@@ -14,7 +14,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::model::Resumable;
 use garret_core::prompt::{Message, PromptEncoder, Role};
 use garret_core::token::Token;
-use garret_storage::{SnapshotKind, Store, Ticket, Unusable, WriteError};
+use garret_storage::{ErasureEpoch, SnapshotKind, Store, Unusable, WriteError};
 use sha2::{Digest as _, Sha256};
 
 use super::Agent;
@@ -24,7 +24,7 @@ use super::conversation::KeptSnapshot;
 #[derive(Debug)]
 pub struct PendingSnapshot<S> {
     store: Arc<Store>,
-    ticket: Ticket,
+    epoch: ErasureEpoch,
     kind: SnapshotKind,
     fingerprint: [u8; 32],
     state: S,
@@ -43,7 +43,7 @@ impl<S: AsRef<[u8]>> PendingSnapshot<S> {
     /// [`WriteError`]; there is no snapshot then, and nothing else is lost.
     pub fn write(&self) -> Result<bool, WriteError> {
         let pieces = [self.state.as_ref()];
-        self.store.save_snapshot(self.kind, self.ticket, &self.fingerprint, &pieces)
+        self.store.save_snapshot(self.kind, self.epoch, &self.fingerprint, &pieces)
     }
 }
 
@@ -93,7 +93,7 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
         more: usize,
         most: u64,
     ) -> Option<PendingSnapshot<M::State>> {
-        let ticket = self.parts.store.ticket();
+        let epoch = self.parts.store.erasure_epoch();
         let from = self.live_from(session)?;
         let live = self.conversation(session, from, TurnSeq::MAX, None)?;
         let turn = live.to;
@@ -111,7 +111,7 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
         let conversation = self.conversation.turn_to(&self.parts.store, session);
         conversation.snapshot = Some(KeptSnapshot { turn, tokens });
         let store = Arc::clone(&self.parts.store);
-        Some(PendingSnapshot { store, ticket, kind, fingerprint, state })
+        Some(PendingSnapshot { store, epoch, kind, fingerprint, state })
     }
 
     /// Takes the state of the beginning of every conversation, unless there is a snapshot of it that
@@ -119,7 +119,7 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
     pub fn prefix_snapshot(&mut self, most: u64) -> Option<PendingSnapshot<M::State>> {
         let kind = SnapshotKind::Prefix;
         let fingerprint = self.prefix_print();
-        let ticket = self.parts.store.ticket();
+        let epoch = self.parts.store.erasure_epoch();
         if !self.bad_prefix && self.parts.store.has_snapshot(kind, &fingerprint).ok()? {
             return None;
         }
@@ -127,7 +127,7 @@ impl<M: Resumable, E: PromptEncoder> Agent<M, E> {
         let state = self.state(length, most)?;
         Some(PendingSnapshot {
             store: Arc::clone(&self.parts.store),
-            ticket,
+            epoch,
             kind,
             fingerprint,
             state,

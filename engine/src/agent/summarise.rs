@@ -244,7 +244,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
                 model_fingerprint: &self.compactor_fingerprint(),
             };
             let at = self.parts.clock.wall();
-            let store = self.parts.store.since(survey.ticket);
+            let store = self.parts.store.since(survey.epoch);
             store.compact_session(session, &[summary], None, at)?;
             done.leaves += u32::from(job.depth == 0);
             done.condensed += u32::from(job.depth > 0);
@@ -255,7 +255,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
 
     /// Surveys a session's summaries and its prompt.
     fn survey(&mut self, session: &SessionId) -> Result<Survey, SummaryError> {
-        let ticket = self.parts.store.ticket();
+        let epoch = self.parts.store.erasure_epoch();
         let frontier = self.parts.store.frontier(session)?;
         let mut roots = self.parts.store.roots(session)?;
         let next = self.parts.store.leaf_after(session, frontier)?;
@@ -282,7 +282,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             )
         })?;
         let turns = read.map_err(|error| SummaryError::Count(erased(error)))?;
-        Ok(Survey { frontier, turns, next, ticket, roots, from, live, too_long })
+        Ok(Survey { frontier, turns, next, epoch, roots, from, live, too_long })
     }
 
     /// Weighs what speaks for summaries.
@@ -532,7 +532,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         session: &SessionId,
         done: &mut SummaryRun,
     ) -> Result<(), SummaryError> {
-        let ticket = self.parts.store.ticket();
+        let epoch = self.parts.store.erasure_epoch();
         let frontier = self.parts.store.frontier(session)?;
         let from = frontier.saturating_add(1);
         let Some(before) = self.session_prefix(session)? else { return Ok(()) };
@@ -553,7 +553,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         }
         let bytes = state::encode(&prefix);
         let at = self.parts.clock.wall();
-        self.parts.store.since(ticket).compact_session(session, &[], Some(&bytes), at)?;
+        self.parts.store.since(epoch).compact_session(session, &[], Some(&bytes), at)?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use garret_core::prompt::PromptEncoder;
 use garret_core::receipt::Receipt;
 use garret_core::scan::{Companion, Companions};
 use garret_core::shorten::shorten;
-use garret_storage::{NewReply, ReadError, StoredFinish, Ticket, WriteError};
+use garret_storage::{ErasureEpoch, NewReply, ReadError, StoredFinish, WriteError};
 
 use super::Agent;
 use super::error::TurnError;
@@ -56,7 +56,7 @@ pub struct Timing {
 /// The model's view of a turn, as far as it is known before the reply.
 struct SeenPrompt {
     /// Tells whether something was erased since the message was accepted.
-    ticket: Ticket,
+    epoch: ErasureEpoch,
     origin: SystemOrigin,
     volatile: String,
     observed: ObservedPrompt,
@@ -84,7 +84,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         let message = message.map_err(|error| TurnError::NotShowable(erased(error)))?;
         let accepted = self.parts.store.accept(session, text, self.parts.clock.wall());
         let turn = accepted.map_err(TurnError::NotAccepted)?;
-        let ticket = self.parts.store.ticket();
+        let epoch = self.parts.store.erasure_epoch();
         let accepted = AcceptedTurn { session, turn, text, message: &message };
         let (prompt, origin) = self.prompt(accepted, cancel)?;
         let tokens = self.tokens.get(..prompt.length).unwrap_or(&self.tokens);
@@ -92,7 +92,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         let native = self.tool_tokens.is_some();
         let mut draft = ReplyDraft::new(prompt.receipt, prompt.memory, native);
         let seen =
-            SeenPrompt { ticket, origin, volatile: prompt.volatile, observed: prompt.observed };
+            SeenPrompt { epoch, origin, volatile: prompt.volatile, observed: prompt.observed };
         let is_volatile = !seen.volatile.is_empty();
         let run = self.converse(talk, &mut draft, cancel, on_text).await;
         let timing = Timing {
@@ -108,7 +108,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             self.keep(accepted, &draft, seen, timing, finish, &decision)?;
         }
         let conversation = self.conversation.turn_to(&self.parts.store, session);
-        conversation.is_prefilled = !is_volatile && !draft.strayed() && conversation.is_of(ticket);
+        conversation.is_prefilled = !is_volatile && !draft.strayed() && conversation.is_of(epoch);
         let ReplyDraft { receipt, text: reply, memory, rounds, companions, .. } = draft;
         match run {
             Ok(finish) => {
@@ -187,7 +187,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         decision: &Decision,
     ) -> Result<(), TurnError> {
         let AcceptedTurn { session, turn, .. } = turn;
-        let SeenPrompt { ticket, origin, volatile, observed } = seen;
+        let SeenPrompt { epoch, origin, volatile, observed } = seen;
         let whole = self.trace(observed, &origin, volatile, draft, timing);
         let receipt = StoredReceipt {
             made_at: origin.made_at,
@@ -212,14 +212,14 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             trace: &trace.to_bytes(),
         };
         let store = Arc::clone(&self.parts.store);
-        let kept = match store.since(ticket).reply(session, turn, reply) {
+        let kept = match store.since(epoch).reply(session, turn, reply) {
             // What the model saw, and what it asked tools for, may quote what was erased meanwhile.
             Err(WriteError::Outdated) => {
                 let receipt = receipt.with_rounds(&[], draft.companions).to_bytes();
                 store.reply(session, turn, NewReply { receipt: &receipt, trace: &[], ..reply })
             }
             Ok(()) => {
-                if conversation.is_of(ticket) {
+                if conversation.is_of(epoch) {
                     conversation.set_trace_base(turn, &whole);
                 }
                 Ok(())

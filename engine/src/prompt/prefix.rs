@@ -194,12 +194,12 @@ impl<E: PromptEncoder> PrefixMaker<'_, E> {
         if let Some(prefix) = SessionPrefix::read(self.store, session, self.instructions)? {
             return Ok(prefix);
         }
-        let ticket = self.store.ticket();
+        let epoch = self.store.erasure_epoch();
         let roots = self.store.roots(session)?;
         let from = self.store.frontier(session)?.saturating_add(1).min(turn);
         let roots: Vec<_> = roots.iter().filter(|root| root.to < from).map(Root::from).collect();
         let prefix = self.make(session, roots, from, turn)?;
-        let store = self.store.since(ticket);
+        let store = self.store.since(epoch);
         let kept = store.set_state(session, StateKind::Context, &state::encode(&prefix));
         if let Err(error) = kept {
             tracing::warn!(%error, "the beginning of the prompt isn't stored: it can change");

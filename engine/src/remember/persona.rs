@@ -17,7 +17,7 @@ pub const MAX_WORDS: usize = 200;
 /// # Errors
 /// [`KeepError`], also where something is erased meanwhile.
 pub fn refresh(store: &Store, at: WallTime) -> Result<Option<FactId>, KeepError> {
-    let since = store.since(store.ticket());
+    let since = store.since(store.erasure_epoch());
     let facts = latest(store, USER)?;
     let old = facts.iter().find(|fact| fact.predicate == PERSONA);
     let (text, from) = compose(&facts);

@@ -2,7 +2,7 @@
 
 use garret_core::compact::{Limits, Node, Turn};
 use garret_core::id::TurnSeq;
-use garret_storage::{Summary, Ticket};
+use garret_storage::{ErasureEpoch, Summary};
 
 /// The state of a session's summaries and of its prompt.
 pub(crate) struct Survey {
@@ -13,7 +13,7 @@ pub(crate) struct Survey {
     /// The first turn further on that is covered: what summed up those before it was erased.
     pub(crate) next: Option<TurnSeq>,
     /// Tells whether something was erased since.
-    pub(crate) ticket: Ticket,
+    pub(crate) epoch: ErasureEpoch,
     /// Summaries up to the frontier that aren't part of another.
     pub(crate) roots: Vec<Summary>,
     /// The turn with which history begins by the session's record.

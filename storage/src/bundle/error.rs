@@ -5,7 +5,7 @@ use std::io;
 
 use garret_core::id::SessionId;
 
-use crate::ground::error::{ReadError, WriteError};
+use crate::ground::error::{Fault, ReadError, WriteError};
 
 /// Why nothing was exported, or not all: what was written has no end, so no import takes it.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +86,12 @@ pub enum Place {
     Frame(u64),
     /// A line of JSON Lines, from 1.
     Line(u64),
+}
+
+impl From<Fault> for ImportError {
+    fn from(fault: Fault) -> Self {
+        WriteError::from(fault).into()
+    }
 }
 
 impl fmt::Display for Place {

@@ -10,8 +10,8 @@ use crate::bundle::frames;
 use crate::bundle::frames::FrameReader;
 use crate::bundle::lines::LineReader;
 use crate::bundle::record::{BundleCounts, Record};
-use crate::bundle::take::{Stop, Taker};
-use crate::ground::error::Fault;
+use crate::bundle::take::{Refusal, Taker};
+use crate::ground::error::{Abort, Fault};
 use crate::open::Open;
 
 /// What an import does with a session whose name is taken.
@@ -47,7 +47,7 @@ pub(crate) fn take_all<R: BufRead>(
     open: &mut Open,
     reader: &mut Reader<R>,
     taken: Taken,
-) -> Result<Result<ImportReport, ImportError>, Fault> {
+) -> Result<ImportReport, Abort<ImportError>> {
     // From here on all that isn't on the medium is this import's alone.
     open.fold()?;
     open.link.spill(Some(MOST_WAITING));
@@ -60,17 +60,14 @@ fn take_and_commit<R: BufRead>(
     open: &mut Open,
     reader: &mut Reader<R>,
     taken: Taken,
-) -> Result<Result<ImportReport, ImportError>, Fault> {
+) -> Result<ImportReport, Abort<ImportError>> {
     let transaction = open.database.begin_write()?;
-    let (report, hash) = match fill(&transaction, reader, taken)? {
-        Ok(filled) => filled,
-        Err(error) => return Ok(Err(error)),
-    };
+    let (report, hash) = fill(&transaction, reader, taken)?;
     let place = open.journal.next(&[b"bundle".as_slice(), &hash].concat());
     let counts = &report.counts;
     open.index.lose(counts.turns + counts.replies + counts.facts);
     open.commit(transaction, place)?;
-    Ok(Ok(report))
+    Ok(report)
 }
 
 /// Everything, up to the end; also the hash of all before it.
@@ -78,35 +75,32 @@ fn fill<R: BufRead>(
     transaction: &WriteTransaction,
     reader: &mut Reader<R>,
     taken: Taken,
-) -> Result<Result<(ImportReport, [u8; 32]), ImportError>, Fault> {
+) -> Result<(ImportReport, [u8; 32]), Abort<ImportError>> {
     let mut taker = Taker::new(transaction, taken)?;
     loop {
-        let Next { record, before, at } = match reader.next() {
-            Ok(next) => next,
-            Err(error) => return Ok(Err(error)),
-        };
+        let Next { record, before, at } = reader.next().map_err(Abort::Refused)?;
         let is_end = matches!(record, Record::End(_));
-        if let Err(stop) = taker.take(record, before) {
-            return stopped(stop, at);
-        }
+        taker.take(record, before).map_err(|abort| refused(abort, at))?;
         if is_end {
-            if let Err(error) = reader.end() {
-                return Ok(Err(error));
-            }
-            return match taker.finish() {
-                Ok(report) => Ok(Ok((report, before))),
-                Err(stop) => stopped(stop, at),
-            };
+            reader.end().map_err(Abort::Refused)?;
+            let report = taker.finish().map_err(|abort| refused(abort, at))?;
+            return Ok((report, before));
         }
     }
 }
 
-fn stopped<T>(stop: Stop, at: Place) -> Result<Result<T, ImportError>, Fault> {
-    match stop {
-        Stop::Fault(fault) => Err(fault),
-        Stop::Wrong(why) => Ok(Err(ImportError::Damaged { at, why })),
-        Stop::Exists(session) => Ok(Err(ImportError::SessionExists { at, session })),
-    }
+/// Says where in the bundle the record was that isn't taken.
+fn refused(abort: Abort<Refusal>, at: Place) -> Abort<ImportError> {
+    let why = match abort {
+        Abort::Refused(Refusal::Exists(session)) => {
+            return Abort::Refused(ImportError::SessionExists { at, session });
+        }
+        Abort::Refused(Refusal::Wrong(why)) => why,
+        // A stamp whose clock isn't known: the bundle is wrong, not the store.
+        Abort::Fault(Fault::Damaged { what: "operation", key }) => format!("{key} can't be"),
+        Abort::Fault(fault) => return Abort::Fault(fault),
+    };
+    Abort::Refused(ImportError::Damaged { at, why })
 }
 
 /// A record that was read.

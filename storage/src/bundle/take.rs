@@ -18,21 +18,19 @@ use crate::erase::ledger::{ERASURES, ErasureRecord};
 use crate::facts::record::{EntityRecord, FactRecord};
 use crate::facts::restore::{Restorer, Unrestored};
 use crate::ground::codec::{encode, seal};
-use crate::ground::error::{Fault, fault_from_redb};
+use crate::ground::error::{Abort, Fault};
 use crate::ground::limits::{MAX_BYTES, MAX_NAME_BYTES};
+use crate::ground::summary_error::SummaryError;
 use crate::ground::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
     key, turn_key,
 };
-use crate::summaries;
 use crate::summaries::table::TRACES;
 use crate::summaries::{Draft, Said, SummaryMethod, Tables, Writer};
 
-/// Why a record isn't taken.
-pub(crate) enum Stop {
-    /// The store can't do it.
-    Fault(Fault),
-    /// It can't be.
+/// A record that isn't taken.
+pub(crate) enum Refusal {
+    /// It can't be, for this reason.
     Wrong(String),
     /// A session of its name is there.
     Exists(SessionId),
@@ -112,7 +110,11 @@ impl<'t> Taker<'t> {
     }
 
     /// Takes a record; `before` is the hash of everything before it.
-    pub(crate) fn take(&mut self, record: Record<'_>, before: [u8; 32]) -> Result<(), Stop> {
+    pub(crate) fn take(
+        &mut self,
+        record: Record<'_>,
+        before: [u8; 32],
+    ) -> Result<(), Abort<Refusal>> {
         self.order(&record)?;
         if let Record::End(end) = &record {
             if end.counts != self.report.counts {
@@ -150,7 +152,7 @@ impl<'t> Taker<'t> {
     }
 
     /// Records come in the order of their kinds, and a session with all that is in it.
-    fn order(&mut self, record: &Record<'_>) -> Result<(), Stop> {
+    fn order(&mut self, record: &Record<'_>) -> Result<(), Abort<Refusal>> {
         let phase = match record {
             Record::Counters(_) => 1,
             Record::Erasure(_) | Record::Erased(_) => 2,
@@ -177,13 +179,13 @@ impl<'t> Taker<'t> {
             return Err(wrong("turns of the session before are missing"));
         }
         if is_outside && std::mem::take(&mut self.session.has_gaps) {
-            self.summed_up(|writer| writer.finish())?;
+            self.summed_up(|writer| writer.finish().map_err(unsummed))?;
         }
         self.session.awaits_trace &= matches!(record, Record::Trace(_));
         Ok(())
     }
 
-    fn counters(&mut self, counters: Counters) -> Result<(), Stop> {
+    fn counters(&mut self, counters: Counters) -> Result<(), Abort<Refusal>> {
         let Counters { next_session, activity, next_fact, next_entity } = counters;
         let numbers = [next_session, next_fact, next_entity];
         if activity > MOST || numbers.iter().any(|next| !(1..=MOST).contains(next)) {
@@ -197,7 +199,7 @@ impl<'t> Taker<'t> {
         Ok(())
     }
 
-    fn session(&mut self, session: Session<'_>) -> Result<(), Stop> {
+    fn session(&mut self, session: Session<'_>) -> Result<(), Abort<Refusal>> {
         let (base, rank) = self.base;
         let number = base + session.number;
         if session.number >= self.counters.next_session || number <= self.session.number.max(base) {
@@ -208,7 +210,7 @@ impl<'t> Taker<'t> {
             return Err(wrong("its rank can't be"));
         }
         within("its title", session.title.len(), MAX_BYTES)?;
-        let id: SessionId = session.id.parse().map_err(|error| Stop::Wrong(format!("{error}")))?;
+        let id: SessionId = session.id.parse().map_err(|error| wrong(&format!("{error}")))?;
         let id = self.free_name(id)?;
         let record = SessionRecord {
             id: id.as_str().to_owned(),
@@ -225,19 +227,19 @@ impl<'t> Taker<'t> {
     }
 
     /// The name that a session gets.
-    fn free_name(&mut self, id: SessionId) -> Result<SessionId, Stop> {
+    fn free_name(&mut self, id: SessionId) -> Result<SessionId, Abort<Refusal>> {
         if self.sessions.get(id.as_str().as_bytes())?.is_none() {
             return Ok(id);
         }
         if self.taken == Taken::Refuse {
-            return Err(Stop::Exists(id));
+            return Err(Abort::Refused(Refusal::Exists(id)));
         }
         let free = (2..).find_map(|number: u64| {
             let name = numbered(&id, number)?;
             match self.sessions.get(name.as_str().as_bytes()) {
                 Ok(None) => Some(Ok(name)),
                 Ok(Some(_)) => None,
-                Err(error) => Some(Err(Stop::from(error))),
+                Err(error) => Some(Err(Abort::from(error))),
             }
         });
         let free = free.unwrap_or_else(|| Err(wrong("there is no free name for it")))?;
@@ -246,7 +248,7 @@ impl<'t> Taker<'t> {
     }
 
     /// The key of a turn that comes next.
-    fn next_turn(&mut self, seq: u64, awaits_reply: bool) -> Result<TurnKey, Stop> {
+    fn next_turn(&mut self, seq: u64, awaits_reply: bool) -> Result<TurnKey, Abort<Refusal>> {
         let Open { number, turns, seen, .. } = self.session;
         if seq != seen.saturating_add(1) || seq > turns {
             return Err(wrong("it isn't the next turn of its session"));
@@ -255,7 +257,7 @@ impl<'t> Taker<'t> {
         Ok(turn_key(number, seq))
     }
 
-    fn forgotten(&mut self, forgotten: Forgotten) -> Result<(), Stop> {
+    fn forgotten(&mut self, forgotten: Forgotten) -> Result<(), Abort<Refusal>> {
         let key = self.next_turn(forgotten.seq, false)?;
         let erasure = self.erasures.of(forgotten.erasure)?;
         self.forgotten.insert(&key, &erasure.to_be_bytes())?;
@@ -263,7 +265,7 @@ impl<'t> Taker<'t> {
         Ok(())
     }
 
-    fn trace(&mut self, trace: &Trace<'_>) -> Result<(), Stop> {
+    fn trace(&mut self, trace: &Trace<'_>) -> Result<(), Abort<Refusal>> {
         if !std::mem::take(&mut self.session.awaits_trace) || trace.bytes.is_empty() {
             return Err(wrong("there is no reply that it belongs to, or it is empty"));
         }
@@ -274,7 +276,7 @@ impl<'t> Taker<'t> {
         Ok(())
     }
 
-    fn summary(&mut self, summary: &Summary<'_>) -> Result<(), Stop> {
+    fn summary(&mut self, summary: &Summary<'_>) -> Result<(), Abort<Refusal>> {
         if self.session.seen != self.session.turns {
             return Err(wrong("turns of its session are missing before it"));
         }
@@ -296,30 +298,26 @@ impl<'t> Taker<'t> {
         };
         self.summed_up(|mut writer| {
             if !writer.number(summary.id) {
-                return Err(summaries::Stop::Wrong("its number isn't above the one before"));
+                return Err(wrong("its number isn't above the one before"));
             }
-            writer.take(&draft, summary.made)?;
-            writer.finish()
+            writer.take(&draft, summary.made).map_err(unsummed)?;
+            writer.finish().map_err(unsummed)
         })
     }
 
     /// What happens to the summaries of the session.
     fn summed_up(
         &mut self,
-        act: impl FnOnce(Writer<'_, 't>) -> Result<(), summaries::Stop>,
-    ) -> Result<(), Stop> {
+        act: impl FnOnce(Writer<'_, 't>) -> Result<(), Abort<Refusal>>,
+    ) -> Result<(), Abort<Refusal>> {
         let (turns, replies, forgotten) = (&self.turns, &self.replies, &self.forgotten);
         let said = Said { turns, replies, forgotten };
         let Open { number, turns, .. } = self.session;
-        let done = Writer::open(&mut self.summaries, said, number, turns).and_then(act);
-        done.map_err(|stop| match stop {
-            summaries::Stop::Fault(fault) => fault.into(),
-            summaries::Stop::Refused(error) => Stop::Wrong(error.to_string()),
-            summaries::Stop::Wrong(why) => wrong(why),
-        })
+        let writer = Writer::open(&mut self.summaries, said, number, turns);
+        act(writer.map_err(unsummed)?)
     }
 
-    fn turn(&mut self, turn: Turn<'_>) -> Result<(), Stop> {
+    fn turn(&mut self, turn: Turn<'_>) -> Result<(), Abort<Refusal>> {
         let key = self.next_turn(turn.seq, true)?;
         let number = self.session.number;
         within("its text", turn.text.len(), MAX_BYTES)?;
@@ -336,7 +334,7 @@ impl<'t> Taker<'t> {
         Ok(())
     }
 
-    fn reply(&mut self, reply: Reply<'_>) -> Result<(), Stop> {
+    fn reply(&mut self, reply: Reply<'_>) -> Result<(), Abort<Refusal>> {
         if !std::mem::take(&mut self.session.awaits_reply) {
             return Err(wrong("there is no turn that it answers"));
         }
@@ -367,7 +365,7 @@ impl<'t> Taker<'t> {
         Ok(())
     }
 
-    fn imported(&mut self, imported: Imported) -> Result<(), Stop> {
+    fn imported(&mut self, imported: Imported) -> Result<(), Abort<Refusal>> {
         if !(1..=self.session.seen).contains(&imported.seq) {
             return Err(wrong("its session has no such turn"));
         }
@@ -377,13 +375,13 @@ impl<'t> Taker<'t> {
         Ok(())
     }
 
-    fn entity(&mut self, entity: Entity<'_>) -> Result<(), Stop> {
+    fn entity(&mut self, entity: Entity<'_>) -> Result<(), Abort<Refusal>> {
         let Entity { id, name, kind, recorded_ms } = entity;
         let (name, kind, key) = (name.into_owned(), kind.into_owned(), String::new());
         Ok(self.facts()?.entity(EntityRecord { id, recorded_ms, name, kind, key })?)
     }
 
-    fn fact(&mut self, fact: Fact<'_>) -> Result<(), Stop> {
+    fn fact(&mut self, fact: Fact<'_>) -> Result<(), Abort<Refusal>> {
         if fact.session >= self.counters.next_session {
             return Err(wrong("it names a session that never was"));
         }
@@ -414,12 +412,12 @@ impl<'t> Taker<'t> {
         Ok(())
     }
 
-    fn facts(&mut self) -> Result<&mut Restorer<'t>, Stop> {
+    fn facts(&mut self) -> Result<&mut Restorer<'t>, Abort<Refusal>> {
         self.facts.as_mut().ok_or_else(|| wrong("the counters are missing"))
     }
 
     /// Sees to it that what was taken agrees with itself and with what is here.
-    pub(crate) fn finish(self) -> Result<ImportReport, Stop> {
+    pub(crate) fn finish(self) -> Result<ImportReport, Abort<Refusal>> {
         let Some(facts) = self.facts else { return Err(wrong("it holds nothing")) };
         facts.finish()?;
         let (number, rank) = self.base;
@@ -450,7 +448,7 @@ impl<'t> Erasures<'t> {
         Ok(Self { table, last, numbers: HashMap::new() })
     }
 
-    fn take(&mut self, erased: &Erased) -> Result<(), Stop> {
+    fn take(&mut self, erased: &Erased) -> Result<(), Abort<Refusal>> {
         let known = self.known(erased)?;
         let number = known.unwrap_or(self.last.saturating_add(1));
         if self.numbers.insert(erased.erasure.number, number).is_some() {
@@ -466,7 +464,7 @@ impl<'t> Erasures<'t> {
     }
 
     /// The number of an entry that says the same, and was here before.
-    fn known(&self, erased: &Erased) -> Result<Option<u64>, Stop> {
+    fn known(&self, erased: &Erased) -> Result<Option<u64>, Abort<Refusal>> {
         for entry in self.table.iter()? {
             let (key, bytes) = entry?;
             let number = u64::from_be_bytes(*key.value());
@@ -481,7 +479,7 @@ impl<'t> Erasures<'t> {
         Ok(None)
     }
 
-    fn of(&self, number: u64) -> Result<u64, Stop> {
+    fn of(&self, number: u64) -> Result<u64, Abort<Refusal>> {
         self.numbers.get(&number).copied().ok_or_else(|| wrong("its erasure isn't there"))
     }
 }
@@ -516,34 +514,27 @@ fn numbered(id: &SessionId, number: u64) -> Option<SessionId> {
     format!("{}{ending}", name.get(..end)?).parse().ok()
 }
 
-fn within(what: &str, bytes: usize, most: usize) -> Result<(), Stop> {
+fn within(what: &str, bytes: usize, most: usize) -> Result<(), Abort<Refusal>> {
     if bytes > most {
-        return Err(Stop::Wrong(format!("{what} has {bytes} bytes, at most {most} can be")));
+        return Err(wrong(&format!("{what} has {bytes} bytes, at most {most} can be")));
     }
     Ok(())
 }
 
-fn wrong(why: &str) -> Stop {
-    Stop::Wrong(why.to_owned())
+fn wrong(why: &str) -> Abort<Refusal> {
+    Abort::Refused(Refusal::Wrong(why.to_owned()))
 }
 
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        match fault {
-            // A stamp whose clock isn't known.
-            Fault::Damaged { what: "operation", key } => Self::Wrong(format!("{key} can't be")),
-            fault => Self::Fault(fault),
-        }
-    }
+/// Widens the end of a session's summaries to that of the record.
+fn unsummed(abort: Abort<SummaryError>) -> Abort<Refusal> {
+    abort.map(|error| Refusal::Wrong(error.to_string()))
 }
 
-impl From<Unrestored> for Stop {
+impl From<Unrestored> for Abort<Refusal> {
     fn from(unrestored: Unrestored) -> Self {
         match unrestored {
             Unrestored::Fault(fault) => Self::Fault(fault),
-            Unrestored::Wrong(why) => Self::Wrong(why),
+            Unrestored::Wrong(why) => wrong(&why),
         }
     }
 }
-
-fault_from_redb!(Stop: StorageError, TableError);

@@ -11,7 +11,7 @@ use crate::conversations::record::{
     ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name,
 };
 use crate::ground::codec::{encode, seal};
-use crate::ground::error::{Fault, WriteError, damaged};
+use crate::ground::error::{Abort, Fault, WriteError, damaged};
 use crate::ground::stamp::Stamp;
 use crate::ground::table::{
     META, RECEIPTS, REPLIES, SESSIONS, TURNS, TurnKey, counter, key, session_of, turn_key,
@@ -47,17 +47,17 @@ pub(crate) fn rename(
     transaction: &WriteTransaction,
     session: &str,
     to: &str,
-) -> Result<Result<u64, WriteError>, Fault> {
+) -> Result<u64, Abort<WriteError>> {
     let mut sessions = transaction.open_table(SESSIONS)?;
     let Some(mut record) = load(&sessions, session)? else { return unknown(session) };
     if sessions.get(to.as_bytes())?.is_some() {
-        return Ok(Err(WriteError::SessionExists { session: id(to)? }));
+        return Err(Abort::Refused(WriteError::SessionExists { session: id(to)? }));
     }
     sessions.remove(session.as_bytes())?;
     drop(sessions);
     to.clone_into(&mut record.id);
     save(transaction, &record)?;
-    Ok(Ok(record.number))
+    Ok(record.number)
 }
 
 /// Gives a session a title.
@@ -65,13 +65,13 @@ pub(crate) fn set_title(
     transaction: &WriteTransaction,
     session: &str,
     title: &str,
-) -> Result<Result<(), WriteError>, Fault> {
+) -> Result<(), Abort<WriteError>> {
     let Some(mut record) = load(&transaction.open_table(SESSIONS)?, session)? else {
         return unknown(session);
     };
     title.clone_into(&mut record.title);
     save(transaction, &record)?;
-    Ok(Ok(()))
+    Ok(())
 }
 
 /// The numbers of a session whose record can't be read: the one that it claims, where there are
@@ -162,8 +162,8 @@ pub(crate) fn count(transaction: &WriteTransaction, key: &'static str) -> Result
     Ok(next)
 }
 
-pub(crate) fn unknown<T>(session: &str) -> Result<Result<T, WriteError>, Fault> {
-    Ok(Err(WriteError::UnknownSession { session: id(session)? }))
+pub(crate) fn unknown<T>(session: &str) -> Result<T, Abort<WriteError>> {
+    Err(Abort::Refused(WriteError::UnknownSession { session: id(session)? }))
 }
 
 /// A session's id, which was one when the operation was made.
@@ -177,23 +177,32 @@ pub(crate) fn id(session: &str) -> Result<SessionId, Fault> {
 pub(crate) fn reply(
     transaction: &WriteTransaction,
     op: &Reply<'_>,
-) -> Result<Result<(u64, TurnKey), WriteError>, Fault> {
+) -> Result<(u64, TurnKey), Abort<WriteError>> {
     let Some(record) = load(&transaction.open_table(SESSIONS)?, op.session)? else {
         return unknown(op.session);
     };
     let (number, seq) = (record.number, op.seq);
     if seq == 0 || seq > record.turns {
-        return Ok(Err(WriteError::UnknownTurn { session: id(op.session)?, turn: seq }));
+        return Err(Abort::Refused(WriteError::UnknownTurn {
+            session: id(op.session)?,
+            turn: seq,
+        }));
     }
     let key = turn_key(number, seq);
     if erased::is_forgotten(transaction, &key)? {
-        return Ok(Err(WriteError::ForgottenTurn { session: id(op.session)?, turn: seq }));
+        return Err(Abort::Refused(WriteError::ForgottenTurn {
+            session: id(op.session)?,
+            turn: seq,
+        }));
     }
     let bytes = encode(&ReplyRecord::new(number, op))?;
     if transaction.open_table(REPLIES)?.insert(&key, bytes.as_slice())?.is_some() {
-        return Ok(Err(WriteError::AlreadyReplied { session: id(op.session)?, turn: seq }));
+        return Err(Abort::Refused(WriteError::AlreadyReplied {
+            session: id(op.session)?,
+            turn: seq,
+        }));
     }
     let receipt = [op.receipt, &seal(op.receipt)].concat();
     transaction.open_table(RECEIPTS)?.insert(&key, receipt.as_slice())?;
-    Ok(Ok((number, key)))
+    Ok((number, key))
 }

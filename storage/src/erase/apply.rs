@@ -10,7 +10,7 @@ use crate::conversations::erased::{FORGOTTEN, unmark};
 use crate::conversations::record::SessionRecord;
 use crate::conversations::write::save;
 use crate::erase::ledger::{ERASURES, ErasureRecord};
-use crate::facts::forget::{Gone, remove};
+use crate::facts::erase::{Gone, remove};
 use crate::ground::codec::encode;
 use crate::ground::database::open_if_there as if_there;
 use crate::ground::error::Fault;
@@ -19,7 +19,7 @@ use crate::ground::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, import_key, key, seq_of,
     session_of, turn_key,
 };
-use crate::summaries::forget as summaries;
+use crate::summaries::erase as summaries;
 
 /// What is to be forgotten, by numbers: nothing of it is in the operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -72,8 +72,8 @@ pub(crate) fn apply(transaction: &WriteTransaction, removal: &Removal) -> Result
         traces: 0,
     };
     (record.states, record.traces) = summaries::wipe(transaction)?;
-    forget_sessions(transaction, removal, &mut record)?;
-    forget_turns(transaction, removal, &mut record)?;
+    erase_sessions(transaction, removal, &mut record)?;
+    erase_turns(transaction, removal, &mut record)?;
     let sessions = removal.turns.iter().map(|(session, _)| *session);
     summaries::remove(transaction, &removal.summaries, sessions)?;
     let gone = Gone { facts: removal.facts.clone(), entities: removal.entities.clone() };
@@ -91,7 +91,7 @@ fn next_erasure(transaction: &WriteTransaction) -> Result<u64, Fault> {
     Ok(last.saturating_add(1))
 }
 
-fn forget_sessions(
+fn erase_sessions(
     transaction: &WriteTransaction,
     removal: &Removal,
     counts: &mut ErasureRecord,
@@ -130,7 +130,7 @@ fn forget_sessions(
     Ok(())
 }
 
-fn forget_turns(
+fn erase_turns(
     transaction: &WriteTransaction,
     removal: &Removal,
     counts: &mut ErasureRecord,

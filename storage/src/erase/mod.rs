@@ -4,7 +4,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Confidence;
 
 use crate::facts::FactId;
-use crate::files::Compacted;
+use crate::files::VacuumReport;
 use crate::ground::error::WriteError;
 
 pub(crate) mod apply;
@@ -40,15 +40,15 @@ pub struct Selection<'a> {
 /// What was forgotten, or would be.
 #[derive(Debug, Default)]
 #[non_exhaustive]
-pub struct Forgotten {
+pub struct ErasureReport {
     /// Everything that goes, by name.
-    pub items: Vec<ForgottenItem>,
+    pub items: Vec<ErasedItem>,
     /// Sessions whose names have the pattern in them. They keep those: rename them.
     pub named: Vec<String>,
-    /// Its number in the ledger; `None` after a dry run, and where there was nothing to forget.
+    /// Its number in the ledger; `None` after a dry run, and where there was nothing to erase.
     pub erasure: Option<u64>,
     /// What erasing the bytes made of the files; `None` where that wasn't done.
-    pub files: Option<Compacted>,
+    pub files: Option<VacuumReport>,
     /// Why the bytes could not be erased now. Nobody can read them by way of the store any more;
     /// they are erased by one of the next writes that can.
     pub unfinished: Option<WriteError>,
@@ -57,9 +57,9 @@ pub struct Forgotten {
 /// One thing that is forgotten.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ForgottenItem {
+pub struct ErasedItem {
     /// What it is.
-    pub kind: ForgottenKind,
+    pub kind: ErasedKind,
     /// `SESSION/TURN/user`, `SESSION/TURN/assistant`, `SESSION/TURN` for a receipt and a speaker,
     /// `SESSION` for a title and a session, `f12` for a fact, `e12` for an entity, `SESSION/s12` for a
     /// summary, `SESSION/KIND` for a state, `SESSION/TURN/trace` for a trace.
@@ -71,7 +71,7 @@ pub struct ForgottenItem {
 /// Kinds of what can be forgotten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum ForgottenKind {
+pub enum ErasedKind {
     /// A session, by name.
     Session,
     /// The title of a session that stays.
@@ -96,7 +96,7 @@ pub enum ForgottenKind {
     Trace,
 }
 
-impl ForgottenKind {
+impl ErasedKind {
     /// The name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -119,7 +119,7 @@ impl ForgottenKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Erasure {
-    /// From 1, in the order of forgetting.
+    /// From 1, in the order of the erasures.
     pub number: u64,
     /// Wall clock, in milliseconds since 1970.
     pub at_ms: i64,

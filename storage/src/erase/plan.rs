@@ -9,18 +9,18 @@ use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord};
 use crate::erase::apply::Removal;
 use crate::erase::needle::Needle;
 use crate::erase::walk::{Spot, state_name, walk};
-use crate::erase::{ForgottenItem, ForgottenKind, Selection};
-use crate::facts::forget::{Gone, close_over, said_in};
+use crate::erase::{ErasedItem, ErasedKind, Selection};
+use crate::facts::erase::{Gone, close_over, said_in};
 use crate::facts::table::{ENTITIES, FACTS};
 use crate::facts::{EntityId, FactError, FactId, fold_case};
 use crate::ground::database::open_if_there as open;
-use crate::ground::error::{Fault, WriteError, fault_from_redb};
+use crate::ground::error::{Abort, Fault, WriteError};
 use crate::ground::stamp::Stamp;
 use crate::ground::table::{
     RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key,
 };
 use crate::summaries::SummaryId;
-use crate::summaries::forget::going;
+use crate::summaries::erase::going;
 use crate::summaries::read::for_each;
 use crate::summaries::table::{STATES, TRACES, is_wordless};
 
@@ -28,15 +28,9 @@ use crate::summaries::table::{STATES, TRACES, is_wordless};
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) removal: Removal,
-    pub(crate) items: Vec<ForgottenItem>,
+    pub(crate) items: Vec<ErasedItem>,
     /// Sessions whose names have the pattern in them.
     pub(crate) named: Vec<String>,
-}
-
-/// Why a plan isn't made.
-pub(crate) enum Stop {
-    Fault(Fault),
-    Refused(WriteError),
 }
 
 /// What goes with `selection`.
@@ -44,7 +38,7 @@ pub(crate) fn plan(
     transaction: &ReadTransaction,
     selection: &Selection<'_>,
     at: Stamp,
-) -> Result<Plan, Stop> {
+) -> Result<Plan, Abort<WriteError>> {
     let mut planner = Planner {
         transaction,
         sessions: sessions(transaction)?,
@@ -72,7 +66,7 @@ struct Planner<'t> {
 }
 
 impl Planner<'_> {
-    fn select(&mut self, selection: &Selection<'_>) -> Result<(), Stop> {
+    fn select(&mut self, selection: &Selection<'_>) -> Result<(), Abort<WriteError>> {
         for session in selection.sessions {
             let number = self.number(session.as_str());
             let unknown = || WriteError::UnknownSession { session: session.clone() };
@@ -104,7 +98,7 @@ impl Planner<'_> {
         }
     }
 
-    fn look_for(&mut self, pattern: &str) -> Result<(), Stop> {
+    fn look_for(&mut self, pattern: &str) -> Result<(), Abort<WriteError>> {
         let needle = Needle::new(pattern.as_bytes()).ok_or(WriteError::BlankPattern)?;
         let (plan, gone) = (&mut self.plan, &mut self.gone);
         walk(self.transaction, &needle, |spot| match spot {
@@ -129,7 +123,7 @@ impl Planner<'_> {
     }
 
     /// A title that repeats words of a turn goes with it; what goes as a whole isn't named twice.
-    fn titles(&mut self) -> Result<(), Stop> {
+    fn titles(&mut self) -> Result<(), Abort<WriteError>> {
         let removal = &mut self.plan.removal;
         removal.turns.retain(|(session, _)| !removal.sessions.contains(session));
         for (session, turn) in &removal.turns {
@@ -145,7 +139,7 @@ impl Planner<'_> {
     }
 
     /// Adds what facts go with the sessions and turns, and what goes with those.
-    fn facts(&mut self) -> Result<(), Stop> {
+    fn facts(&mut self) -> Result<(), Abort<WriteError>> {
         let removal = &mut self.plan.removal;
         for session in &removal.sessions {
             said_in(self.transaction, *session, 0..=u64::MAX, &mut self.gone)?;
@@ -160,7 +154,7 @@ impl Planner<'_> {
     }
 
     /// Adds what summaries go with the turns, and what is above them.
-    fn summaries(&mut self) -> Result<(), Stop> {
+    fn summaries(&mut self) -> Result<(), Abort<WriteError>> {
         let removal = &mut self.plan.removal;
         let (mut turns, mut named) = (BTreeMap::new(), BTreeMap::new());
         for (session, turn) in &removal.turns {
@@ -185,13 +179,13 @@ impl Planner<'_> {
     }
 
     /// Names everything.
-    fn list(&mut self) -> Result<(), Stop> {
+    fn list(&mut self) -> Result<(), Abort<WriteError>> {
         let removal = std::mem::take(&mut self.plan.removal);
         for session in &removal.sessions {
             let name = self.name(*session);
             let bytes = self.transaction.open_table(SESSIONS)?;
             let bytes = bytes.get(name.as_bytes())?.map_or(0, |bytes| bytes.value().len());
-            self.item(ForgottenKind::Session, name, bytes);
+            self.item(ErasedKind::Session, name, bytes);
             self.list_turns(*session, 0..=u64::MAX)?;
             for_each(self.transaction, *session, |id, _, bytes| {
                 self.gone_summaries.push((*session, id, bytes));
@@ -200,7 +194,7 @@ impl Planner<'_> {
         }
         for session in &removal.titles {
             let title = self.sessions.get(session).map_or(0, |record| record.title.len());
-            self.item(ForgottenKind::Title, self.name(*session), title);
+            self.item(ErasedKind::Title, self.name(*session), title);
         }
         for (session, turn) in &removal.turns {
             self.list_turns(*session, *turn..=*turn)?;
@@ -208,18 +202,18 @@ impl Planner<'_> {
         if let Some(facts) = open(self.transaction, FACTS)? {
             for id in &removal.facts {
                 let bytes = facts.get(&id.to_be_bytes())?.map_or(0, |bytes| bytes.value().len());
-                self.item(ForgottenKind::Fact, FactId(*id).to_string(), bytes);
+                self.item(ErasedKind::Fact, FactId(*id).to_string(), bytes);
             }
         }
         if let Some(entities) = open(self.transaction, ENTITIES)? {
             for id in &removal.entities {
                 let bytes = entities.get(&id.to_be_bytes())?.map_or(0, |bytes| bytes.value().len());
-                self.item(ForgottenKind::Entity, EntityId(*id).to_string(), bytes);
+                self.item(ErasedKind::Entity, EntityId(*id).to_string(), bytes);
             }
         }
         for (session, id, bytes) in std::mem::take(&mut self.gone_summaries) {
             let name = format!("{}/{}", self.name(session), SummaryId(id));
-            self.item(ForgottenKind::Summary, name, bytes);
+            self.item(ErasedKind::Summary, name, bytes);
         }
         if !removal.is_empty() {
             self.list_states()?;
@@ -233,14 +227,14 @@ impl Planner<'_> {
         &mut self,
         session: u64,
         turns: std::ops::RangeInclusive<u64>,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Abort<WriteError>> {
         let (first, last) = (turn_key(session, *turns.start()), turn_key(session, *turns.end()));
         let name = self.name(session);
         for (kind, table, end) in [
-            (ForgottenKind::Turn, TURNS, "/user"),
-            (ForgottenKind::Reply, REPLIES, "/assistant"),
-            (ForgottenKind::Receipt, RECEIPTS, ""),
-            (ForgottenKind::Speaker, SPEAKERS, ""),
+            (ErasedKind::Turn, TURNS, "/user"),
+            (ErasedKind::Reply, REPLIES, "/assistant"),
+            (ErasedKind::Receipt, RECEIPTS, ""),
+            (ErasedKind::Speaker, SPEAKERS, ""),
         ] {
             for entry in self.transaction.open_table(table)?.range::<&TurnKey>(&first..=&last)? {
                 let (key, bytes) = entry?;
@@ -253,7 +247,7 @@ impl Planner<'_> {
     }
 
     /// All traces and states with words: each may quote what goes.
-    fn list_states(&mut self) -> Result<(), Stop> {
+    fn list_states(&mut self) -> Result<(), Abort<WriteError>> {
         if let Some(states) = open(self.transaction, STATES)? {
             for entry in states.iter()? {
                 let (key, bytes) = entry?;
@@ -261,7 +255,7 @@ impl Planner<'_> {
                     continue;
                 }
                 let id = state_name(key.value(), |session| self.name(session));
-                self.item(ForgottenKind::State, id, bytes.value().len());
+                self.item(ErasedKind::State, id, bytes.value().len());
             }
         }
         if let Some(traces) = open(self.transaction, TRACES)? {
@@ -269,15 +263,15 @@ impl Planner<'_> {
                 let (key, bytes) = entry?;
                 let (session, turn) = (session_of(key.value()), seq_of(key.value()));
                 let id = format!("{}/{turn}/trace", self.name(session));
-                self.item(ForgottenKind::Trace, id, bytes.value().len());
+                self.item(ErasedKind::Trace, id, bytes.value().len());
             }
         }
         Ok(())
     }
 
-    fn item(&mut self, kind: ForgottenKind, id: String, bytes: usize) {
+    fn item(&mut self, kind: ErasedKind, id: String, bytes: usize) {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.plan.items.push(ForgottenItem { kind, id, bytes });
+        self.plan.items.push(ErasedItem { kind, id, bytes });
     }
 
     /// The name of a session, or its number where that can't be read.
@@ -288,7 +282,9 @@ impl Planner<'_> {
     }
 }
 
-fn sessions(transaction: &ReadTransaction) -> Result<BTreeMap<u64, SessionRecord>, Stop> {
+fn sessions(
+    transaction: &ReadTransaction,
+) -> Result<BTreeMap<u64, SessionRecord>, Abort<WriteError>> {
     let mut found = BTreeMap::new();
     for entry in transaction.open_table(SESSIONS)?.iter()? {
         let (id, bytes) = entry?;
@@ -320,24 +316,4 @@ fn repeats(
     let words = words.and_then(Result::ok).map(|turn| fold_case(turn.user));
     let reply = reply.and_then(Result::ok).map(|reply| fold_case(reply.text));
     Ok(words.into_iter().chain(reply).any(|text| text.contains(&title)))
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-fault_from_redb!(Stop: StorageError, TableError);
-
-impl From<WriteError> for Stop {
-    fn from(error: WriteError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<FactError> for Stop {
-    fn from(error: FactError) -> Self {
-        Self::Refused(error.into())
-    }
 }

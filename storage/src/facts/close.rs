@@ -7,7 +7,8 @@ use crate::facts::table::{
     Direction, HEIR_KEY, heir_range, kind_byte, last_id, link_parts, link_range,
 };
 use crate::facts::view::{LinkKind, Node, Pin};
-use crate::facts::write::{Stop, Writer};
+use crate::facts::write::Writer;
+use crate::ground::error::{Abort, WriteError};
 use crate::ground::fact_id::FactId;
 
 /// Why a fact ends.
@@ -27,7 +28,12 @@ impl Writer<'_> {
     /// Ends a fact at a moment, or at its start where that is later, unless it has ended before.
     /// Duplicates that were retired in its favour and still hold end with it, and so does what was
     /// derived from any of them.
-    pub(crate) fn close(&mut self, fact: u64, at: i64, cause: Cause) -> Result<(), Stop> {
+    pub(crate) fn close(
+        &mut self,
+        fact: u64,
+        at: i64,
+        cause: Cause,
+    ) -> Result<(), Abort<WriteError>> {
         let mut open = vec![(fact, at, cause)];
         while let Some((fact, at, cause)) = open.pop() {
             let Some(end) = self.close_one(fact, at, cause)? else { continue };
@@ -44,7 +50,12 @@ impl Writer<'_> {
     }
 
     /// The end that the fact has now, if it held longer before.
-    fn close_one(&mut self, fact: u64, at: i64, cause: Cause) -> Result<Option<i64>, Stop> {
+    fn close_one(
+        &mut self,
+        fact: u64,
+        at: i64,
+        cause: Cause,
+    ) -> Result<Option<i64>, Abort<WriteError>> {
         let before = load(&self.facts, fact)?.ok_or_else(|| missing(fact))?;
         let mut after = before.clone();
         after.valid_to = before.valid_to.min(at.max(before.valid_at));
@@ -74,13 +85,13 @@ impl Writer<'_> {
     }
 
     /// The duplicates that were retired in favour of a fact and still hold.
-    pub(crate) fn duplicates(&self, of: u64) -> Result<Vec<u64>, Stop> {
+    pub(crate) fn duplicates(&self, of: u64) -> Result<Vec<u64>, Abort<WriteError>> {
         let (first, last) = heir_range(of, true);
         let range = self.heirs.range::<&[u8; HEIR_KEY]>(&first..=&last)?;
         range.map(|entry| Ok(last_id(entry?.0.value()))).collect()
     }
 
-    pub(crate) fn derived_from(&self, fact: u64) -> Result<Vec<u64>, Stop> {
+    pub(crate) fn derived_from(&self, fact: u64) -> Result<Vec<u64>, Abort<WriteError>> {
         let way = (Direction::To, kind_byte(LinkKind::DerivedFrom));
         let (first, last) = link_range(Node::Fact(FactId(fact)), Some(way));
         let mut found = Vec::new();

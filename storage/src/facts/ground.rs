@@ -9,8 +9,7 @@ use crate::facts::key::{name_key, quote_key};
 use crate::facts::op::Draft;
 use crate::facts::record::{ASSISTANT, NAMED, USER};
 use crate::facts::view::FactSource;
-use crate::facts::write::Stop;
-use crate::ground::error::{Fault, WriteError};
+use crate::ground::error::{Abort, Fault, WriteError};
 use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, turn_key};
 
 /// The number of a draft's session, its turn, and whether the draft's quote is found there. Zeros
@@ -18,7 +17,7 @@ use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, turn_key
 pub(crate) fn origin(
     transaction: &WriteTransaction,
     draft: &Draft<'_>,
-) -> Result<(u64, u64, bool), Stop> {
+) -> Result<(u64, u64, bool), Abort<WriteError>> {
     if draft.session.is_empty() {
         return Ok((0, 0, false));
     }
@@ -43,7 +42,11 @@ pub(crate) fn origin(
     Ok((record.number, draft.turn, grounded))
 }
 
-fn is_said(transaction: &WriteTransaction, session: u64, draft: &Draft<'_>) -> Result<bool, Stop> {
+fn is_said(
+    transaction: &WriteTransaction,
+    session: u64,
+    draft: &Draft<'_>,
+) -> Result<bool, Abort<WriteError>> {
     let quote = quote_key(draft.quote);
     if quote.is_empty() {
         return Ok(false);
@@ -75,7 +78,7 @@ fn speaker(
     transaction: &WriteTransaction,
     session: u64,
     turn: TurnSeq,
-) -> Result<Option<String>, Stop> {
+) -> Result<Option<String>, Abort<WriteError>> {
     let speakers = transaction.open_table(SPEAKERS)?;
     let name = speakers.get(&turn_key(session, turn))?;
     let read = name.map(|name| record::speaker(session, turn, name.value()).map(str::to_owned));

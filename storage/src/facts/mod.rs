@@ -45,7 +45,7 @@
 //! alone; a retracted fact leaves a gap, it doesn't bring back the one before it.
 
 pub(crate) mod close;
-pub(crate) mod forget;
+pub(crate) mod erase;
 pub(crate) mod ground;
 pub(crate) mod key;
 pub(crate) mod lane;

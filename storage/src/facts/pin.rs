@@ -3,13 +3,14 @@
 use crate::facts::lane::load;
 use crate::facts::record::FactRecord;
 use crate::facts::view::Pin;
-use crate::facts::write::{Stop, Writer};
+use crate::facts::write::Writer;
+use crate::ground::error::{Abort, WriteError};
 use crate::ground::fact_error::FactError;
 use crate::ground::fact_id::FactId;
 
 impl Writer<'_> {
     /// Pins a fact. A rule's pin leaves the user's as it is.
-    pub(crate) fn pin(&mut self, fact: u64, pin: Pin) -> Result<(), Stop> {
+    pub(crate) fn pin(&mut self, fact: u64, pin: Pin) -> Result<(), Abort<WriteError>> {
         let record = self.known(fact)?;
         if pin != Pin::None && record.superseded_by != 0 {
             let (fact, by) = (FactId(fact), FactId(record.superseded_by));
@@ -21,7 +22,7 @@ impl Writer<'_> {
 
     /// Gives the pin of a fact that is replaced to its heir; to what replaced that, if anything
     /// did. Where the heir isn't stored yet, it gets the pin by [`inherit`](Self::inherit).
-    pub(crate) fn bequeath(&mut self, mut heir: u64, pin: Pin) -> Result<(), Stop> {
+    pub(crate) fn bequeath(&mut self, mut heir: u64, pin: Pin) -> Result<(), Abort<WriteError>> {
         if pin == Pin::None {
             return Ok(());
         }
@@ -43,7 +44,7 @@ impl Writer<'_> {
 
     /// Gives a fact that is about to be stored what was bequeathed to it. One that was replaced by
     /// then passes it on.
-    pub(crate) fn inherit(&mut self, record: &mut FactRecord) -> Result<(), Stop> {
+    pub(crate) fn inherit(&mut self, record: &mut FactRecord) -> Result<(), Abort<WriteError>> {
         let pin = self.bequests.remove(&record.id).unwrap_or_default().max(record.pin());
         if record.superseded_by == 0 {
             record.set_pin(pin);
@@ -53,7 +54,7 @@ impl Writer<'_> {
         self.bequeath(record.superseded_by, pin)
     }
 
-    fn repin(&mut self, before: FactRecord, pin: Pin) -> Result<(), Stop> {
+    fn repin(&mut self, before: FactRecord, pin: Pin) -> Result<(), Abort<WriteError>> {
         let mut after = before.clone();
         after.set_pin(pin);
         if after == before { Ok(()) } else { self.update(&before, &after) }

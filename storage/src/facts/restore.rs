@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use redb::{ReadableTable as _, WriteTransaction};
+use redb::{ReadableTable as _, StorageError, WriteTransaction};
 
 use crate::facts::close::Cause;
 use crate::facts::key::{name_key, predicate_key, value_key};
@@ -16,9 +16,9 @@ use crate::facts::record::{EntityRecord, FactRecord, GROUNDED, INFERRED, OWN_LAN
 use crate::facts::table::{IdKey, LaneKey, SLOT_KEY, last_id, names_key, node_of};
 use crate::facts::timeline::{OPEN, place};
 use crate::facts::view::{Link, LinkKind, Node, Usage};
-use crate::facts::write::{Stop, Writer};
+use crate::facts::write::Writer;
 use crate::ground::codec::encode;
-use crate::ground::error::{Fault, fault_from_redb};
+use crate::ground::error::{Abort, Fault, WriteError};
 use crate::ground::fact_id::FactId;
 use crate::ground::limits::{MAX_BYTES, MAX_NAME_BYTES};
 
@@ -387,11 +387,11 @@ fn wrong(why: &str) -> Unrestored {
     Unrestored::Wrong(why.to_owned())
 }
 
-impl From<Stop> for Unrestored {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Fault(fault) => Self::Fault(fault),
-            Stop::Refused(error) => Self::Wrong(error.to_string()),
+impl From<Abort<WriteError>> for Unrestored {
+    fn from(abort: Abort<WriteError>) -> Self {
+        match abort {
+            Abort::Fault(fault) => Self::Fault(fault),
+            Abort::Refused(error) => Self::Wrong(error.to_string()),
         }
     }
 }
@@ -402,4 +402,8 @@ impl From<Fault> for Unrestored {
     }
 }
 
-fault_from_redb!(Unrestored: StorageError);
+impl From<StorageError> for Unrestored {
+    fn from(error: StorageError) -> Self {
+        Self::Fault(error.into())
+    }
+}

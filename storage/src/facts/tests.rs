@@ -25,7 +25,7 @@ fn database() -> Database {
 
 fn run(database: &Database, op: &FactOp<'_>) -> Effect {
     let transaction = database.begin_write().unwrap();
-    let effect = apply(&transaction, op).unwrap().unwrap();
+    let effect = apply(&transaction, op).unwrap();
     transaction.commit().unwrap();
     effect
 }

@@ -20,7 +20,7 @@ use crate::facts::timeline;
 use crate::facts::timeline::{Lane as _, Neighbours, OPEN, neighbours};
 use crate::facts::view::{Added, FactKind, Link, LinkKind, Node, Outcome, Pin, Usage};
 use crate::ground::codec::encode;
-use crate::ground::error::{Fault, WriteError, damaged, fault_from_redb};
+use crate::ground::error::{Abort, Fault, WriteError, damaged};
 use crate::ground::fact_error::FactError;
 use crate::ground::fact_id::FactId;
 use crate::ground::stamp::byte_of;
@@ -46,24 +46,10 @@ impl Effect {
 pub(crate) fn apply(
     transaction: &WriteTransaction,
     op: &FactOp<'_>,
-) -> Result<Result<Effect, WriteError>, Fault> {
-    let done = Writer::open(transaction).and_then(|mut writer| {
-        writer.run(op)?;
-        writer.finish()
-    });
-    match done {
-        Ok(effect) => Ok(Ok(effect)),
-        Err(Stop::Refused(error)) => Ok(Err(error)),
-        Err(Stop::Fault(fault)) => Err(fault),
-    }
-}
-
-/// Why an operation ends early.
-pub(crate) enum Stop {
-    /// The store can't do it.
-    Fault(Fault),
-    /// It mustn't be done.
-    Refused(WriteError),
+) -> Result<Effect, Abort<WriteError>> {
+    let mut writer = Writer::open(transaction)?;
+    writer.run(op)?;
+    writer.finish()
 }
 
 type Facts<'t> = Table<'t, &'static IdKey, &'static [u8]>;
@@ -111,14 +97,13 @@ enum Subject<'a> {
 }
 
 impl<'t> Writer<'t> {
-    pub(crate) fn open(transaction: &'t WriteTransaction) -> Result<Self, Stop> {
+    pub(crate) fn open(transaction: &'t WriteTransaction) -> Result<Self, Abort<WriteError>> {
         let meta = transaction.open_table(META)?;
-        let counter = |key| match meta.get(key)? {
-            None => Ok(1),
-            Some(bytes) => match bytes.value().try_into() {
-                Ok(bytes) => Ok(u64::from_le_bytes(bytes)),
-                Err(_) => Err(Stop::Fault(damaged("table `meta`", format!("`{key}`")))),
-            },
+        let counter = |key| -> Result<u64, Fault> {
+            let Some(bytes) = meta.get(key)? else { return Ok(1) };
+            let bytes = bytes.value().try_into();
+            let bytes = bytes.map_err(|_| damaged("table `meta`", format!("`{key}`")))?;
+            Ok(u64::from_le_bytes(bytes))
         };
         Ok(Self {
             transaction,
@@ -141,7 +126,7 @@ impl<'t> Writer<'t> {
         })
     }
 
-    fn run(&mut self, op: &FactOp<'_>) -> Result<(), Stop> {
+    fn run(&mut self, op: &FactOp<'_>) -> Result<(), Abort<WriteError>> {
         match op {
             FactOp::Add(drafts) => drafts.iter().try_for_each(|draft| self.add(draft)),
             FactOp::Supersede { old, new } => self.supersede(*old, new),
@@ -159,7 +144,7 @@ impl<'t> Writer<'t> {
         }
     }
 
-    pub(crate) fn finish(self) -> Result<Effect, Stop> {
+    pub(crate) fn finish(self) -> Result<Effect, Abort<WriteError>> {
         let mut meta = self.transaction.open_table(META)?;
         for (key, next) in [(key::NEXT_FACT, self.next_fact), (key::NEXT_ENTITY, self.next_entity)]
         {
@@ -170,7 +155,7 @@ impl<'t> Writer<'t> {
         Ok(self.effect)
     }
 
-    fn add(&mut self, draft: &Draft<'_>) -> Result<(), Stop> {
+    fn add(&mut self, draft: &Draft<'_>) -> Result<(), Abort<WriteError>> {
         let place = self.whereabouts(draft, None)?;
         let start = self.start(draft, &place, i64::MIN)?;
         let around = self.around(place.lane, start)?;
@@ -185,7 +170,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    fn supersede(&mut self, old: u64, draft: &Draft<'_>) -> Result<(), Stop> {
+    fn supersede(&mut self, old: u64, draft: &Draft<'_>) -> Result<(), Abort<WriteError>> {
         let record = self.known(old)?;
         if record.superseded_by != 0 {
             let (fact, by) = (FactId(old), FactId(record.superseded_by));
@@ -209,12 +194,12 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    fn retract(&mut self, fact: u64, at_ms: i64) -> Result<(), Stop> {
+    fn retract(&mut self, fact: u64, at_ms: i64) -> Result<(), Abort<WriteError>> {
         self.known(fact)?;
         self.close(fact, at_ms, Cause::Retracted)
     }
 
-    fn retire(&mut self, loser: u64, survivor: u64) -> Result<(), Stop> {
+    fn retire(&mut self, loser: u64, survivor: u64) -> Result<(), Abort<WriteError>> {
         let refused = FactError::NotDuplicates { loser: FactId(loser), survivor: FactId(survivor) };
         let record = self.known(loser)?;
         let mut heir = self.known(survivor)?;
@@ -238,7 +223,7 @@ impl<'t> Writer<'t> {
         self.save_usage(heir.id, Usage { count: used.count.saturating_add(kept.count), last_ms })
     }
 
-    fn link(&mut self, link: Link) -> Result<(), Stop> {
+    fn link(&mut self, link: Link) -> Result<(), Abort<WriteError>> {
         for node in [link.from, link.to] {
             match node {
                 Node::Fact(id) => drop(self.known(id.0)?),
@@ -253,7 +238,7 @@ impl<'t> Writer<'t> {
     }
 
     /// What is unknown by now is passed over.
-    fn touch(&mut self, (fact, when_ms): (u64, i64)) -> Result<(), Stop> {
+    fn touch(&mut self, (fact, when_ms): (u64, i64)) -> Result<(), Abort<WriteError>> {
         if self.facts.get(&fact.to_be_bytes())?.is_none() {
             return Ok(());
         }
@@ -268,7 +253,7 @@ impl<'t> Writer<'t> {
         &self,
         draft: &Draft<'a>,
         old: Option<&FactRecord>,
-    ) -> Result<Place<'a>, Stop> {
+    ) -> Result<Place<'a>, Abort<WriteError>> {
         let folded = name_key(draft.subject);
         let old = old.filter(|_| folded.is_empty());
         let subject = match old {
@@ -292,7 +277,11 @@ impl<'t> Writer<'t> {
         Ok(Place { subject, predicate, own, value, lane })
     }
 
-    fn subject<'a>(&self, draft: &Draft<'a>, folded: String) -> Result<Subject<'a>, Stop> {
+    fn subject<'a>(
+        &self,
+        draft: &Draft<'a>,
+        folded: String,
+    ) -> Result<Subject<'a>, Abort<WriteError>> {
         let key = names_key(&folded, &name_key(draft.subject_type));
         if let Some(id) = self.names.get(&*key)? {
             return Ok(Subject::Known(u64::from_be_bytes(*id.value())));
@@ -303,7 +292,12 @@ impl<'t> Writer<'t> {
 
     /// When a draft begins to hold. What was said just now by a clock that is wrong comes after
     /// all that was said before, else it would be taken for old news.
-    fn start(&self, draft: &Draft<'_>, place: &Place<'_>, least: i64) -> Result<i64, Stop> {
+    fn start(
+        &self,
+        draft: &Draft<'_>,
+        place: &Place<'_>,
+        least: i64,
+    ) -> Result<i64, Abort<WriteError>> {
         let now = draft.recorded_ms;
         let start = match draft.valid_at {
             Some(start) => start,
@@ -327,7 +321,7 @@ impl<'t> Writer<'t> {
         place: Place<'_>,
         start: i64,
         old: Option<u64>,
-    ) -> Result<u64, Stop> {
+    ) -> Result<u64, Abort<WriteError>> {
         for source in &draft.derived_from {
             self.known(*source)?;
         }
@@ -387,7 +381,11 @@ impl<'t> Writer<'t> {
     }
 
     /// Puts a new fact into the tables that lead to it.
-    pub(crate) fn index(&mut self, record: &FactRecord, sources: &[u64]) -> Result<(), Stop> {
+    pub(crate) fn index(
+        &mut self,
+        record: &FactRecord,
+        sources: &[u64],
+    ) -> Result<(), Abort<WriteError>> {
         self.slots.insert(&slot_key(record), ())?;
         if let Some(key) = heir_key_of(record) {
             self.heirs.insert(&key, ())?;
@@ -407,7 +405,7 @@ impl<'t> Writer<'t> {
     }
 
     /// Stores a subject that is new.
-    fn create(&mut self, subject: Subject<'_>, recorded_ms: i64) -> Result<(), Stop> {
+    fn create(&mut self, subject: Subject<'_>, recorded_ms: i64) -> Result<(), Abort<WriteError>> {
         let Subject::New { id, name, kind, folded, key } = subject else { return Ok(()) };
         let (name, kind) = (name.to_owned(), kind.to_owned());
         let record = encode(&EntityRecord { id, recorded_ms, name, kind, key: folded })?;
@@ -417,7 +415,10 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    pub(crate) fn insert_link(&mut self, Link { from, kind, to }: Link) -> Result<(), Stop> {
+    pub(crate) fn insert_link(
+        &mut self,
+        Link { from, kind, to }: Link,
+    ) -> Result<(), Abort<WriteError>> {
         let kind = kind_byte(kind);
         self.links.insert(&link_key(from, Direction::From, kind, to), ())?;
         self.links.insert(&link_key(to, Direction::To, kind, from), ())?;
@@ -425,7 +426,11 @@ impl<'t> Writer<'t> {
     }
 
     /// Replaces a fact's record, and the keys that lead to it.
-    pub(crate) fn update(&mut self, before: &FactRecord, after: &FactRecord) -> Result<(), Stop> {
+    pub(crate) fn update(
+        &mut self,
+        before: &FactRecord,
+        after: &FactRecord,
+    ) -> Result<(), Abort<WriteError>> {
         let (old, new) = (slot_key(before), slot_key(after));
         if old != new {
             self.slots.remove(&old)?;
@@ -450,14 +455,14 @@ impl<'t> Writer<'t> {
         self.save(after)
     }
 
-    pub(crate) fn save(&mut self, record: &FactRecord) -> Result<(), Stop> {
+    pub(crate) fn save(&mut self, record: &FactRecord) -> Result<(), Abort<WriteError>> {
         self.facts.insert(&record.id.to_be_bytes(), encode(record)?.as_slice())?;
         self.effect.changed.insert(FactId(record.id));
         Ok(())
     }
 
     /// The record of a fact that the caller names.
-    pub(crate) fn known(&self, fact: u64) -> Result<FactRecord, Stop> {
+    pub(crate) fn known(&self, fact: u64) -> Result<FactRecord, Abort<WriteError>> {
         let unknown = || FactError::UnknownFact { fact: FactId(fact) };
         Ok(load(&self.facts, fact)?.ok_or_else(unknown)?)
     }
@@ -466,12 +471,12 @@ impl<'t> Writer<'t> {
         LaneTable { slots: &self.slots, facts: &self.facts, key }
     }
 
-    pub(crate) fn around(&self, key: LaneKey, at: i64) -> Result<Neighbours, Stop> {
+    pub(crate) fn around(&self, key: LaneKey, at: i64) -> Result<Neighbours, Abort<WriteError>> {
         Ok(neighbours(&self.lane(key), at)?)
     }
 
     /// Whether its subject has other values of the same predicate.
-    fn has_other_lanes(&self, lane: LaneKey) -> Result<bool, Stop> {
+    fn has_other_lanes(&self, lane: LaneKey) -> Result<bool, Abort<WriteError>> {
         let (first, last) = slot_range(lane.subject, Some(lane.predicate));
         let mut ends = self.slots.range::<&[u8; SLOT_KEY]>(&first..=&last)?;
         for end in [ends.next(), ends.next_back()].into_iter().flatten() {
@@ -489,7 +494,7 @@ impl<'t> Writer<'t> {
         heir: u64,
         old: Option<u64>,
         cut: Option<u64>,
-    ) -> Result<bool, Stop> {
+    ) -> Result<bool, Abort<WriteError>> {
         // What comes between a fact and its heir changes nothing. So it is with most, and the way
         // along all heirs can be long.
         let cut_by =
@@ -504,13 +509,13 @@ impl<'t> Writer<'t> {
         Ok(at != 0)
     }
 
-    pub(crate) fn used(&self, fact: u64) -> Result<Usage, Stop> {
+    pub(crate) fn used(&self, fact: u64) -> Result<Usage, Abort<WriteError>> {
         let found = self.usage.get(&fact.to_be_bytes())?;
         let read = found.map(|bytes| UsageRecord::read(fact, bytes.value())).transpose()?;
         Ok(read.unwrap_or_default())
     }
 
-    pub(crate) fn save_usage(&mut self, id: u64, usage: Usage) -> Result<(), Stop> {
+    pub(crate) fn save_usage(&mut self, id: u64, usage: Usage) -> Result<(), Abort<WriteError>> {
         let Usage { count, last_ms: Some(last_ms) } = usage else { return Ok(()) };
         let record = encode(&UsageRecord { id, count, last_ms })?;
         self.usage.insert(&id.to_be_bytes(), record.as_slice())?;
@@ -551,23 +556,3 @@ impl Subject<'_> {
         }
     }
 }
-
-impl From<FactError> for Stop {
-    fn from(error: FactError) -> Self {
-        Self::Refused(error.into())
-    }
-}
-
-impl From<WriteError> for Stop {
-    fn from(error: WriteError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-fault_from_redb!(Stop: StorageError, TableError);

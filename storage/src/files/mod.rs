@@ -9,7 +9,7 @@ pub(crate) mod part;
 
 /// What a rewrite made of the files of a namespace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compacted {
+pub struct VacuumReport {
     /// Bytes of all of them before.
     pub before: u64,
     /// Bytes of all of them after.

@@ -200,6 +200,12 @@ macro_rules! from_redb {
                 redb::Error::from(error).into()
             }
         }
+
+        impl<E> From<$error> for Abort<E> {
+            fn from(error: $error) -> Self {
+                Self::Fault(error.into())
+            }
+        }
     )*};
 }
 
@@ -211,17 +217,60 @@ from_redb!(
     redb::DatabaseError
 );
 
-/// Lets `?` widen what redb says to an error that has a variant `Fault`.
-macro_rules! fault_from_redb {
-    ($target:ty: $($error:ident),*) => {$(
-        impl From<redb::$error> for $target {
-            fn from(error: redb::$error) -> Self {
-                Self::Fault(error.into())
+/// The end of an operation that wasn't done: refused, or broken off by a fault below it.
+///
+/// After a refusal the store is sound and its tables are as they were once the transaction is
+/// dropped; after a fault [`Fault::is_fatal`] says whether the database can go on.
+#[derive(Debug)]
+pub(crate) enum Abort<E> {
+    Refused(E),
+    Fault(Fault),
+}
+
+impl<E> Abort<E> {
+    /// Turns the refusal into one of the layer above.
+    pub(crate) fn map<F>(self, widen: impl FnOnce(E) -> F) -> Abort<F> {
+        match self {
+            Self::Refused(refusal) => Abort::Refused(widen(refusal)),
+            Self::Fault(fault) => Abort::Fault(fault),
+        }
+    }
+
+    /// The same in the operation's own enum.
+    pub(crate) fn into_error(self) -> E
+    where
+        E: From<Fault>,
+    {
+        match self {
+            Self::Refused(error) => error,
+            Self::Fault(fault) => fault.into(),
+        }
+    }
+}
+
+impl<E> From<Fault> for Abort<E> {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+/// Lets `?` widen an error of an operation to its end.
+macro_rules! refusals {
+    ($($error:ty => $refusal:ty),*) => {$(
+        impl From<$error> for Abort<$refusal> {
+            fn from(error: $error) -> Self {
+                Self::Refused(error.into())
             }
         }
     )*};
 }
-pub(crate) use fault_from_redb;
+
+refusals!(
+    ReadError => ReadError,
+    WriteError => WriteError,
+    FactError => WriteError,
+    SummaryError => SummaryError
+);
 
 /// What was read; nothing where it is damaged, of which `tell` hears what and which.
 pub(crate) fn unless_damaged<T>(

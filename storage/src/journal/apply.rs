@@ -12,11 +12,11 @@ use crate::conversations::write::{
 };
 use crate::erase::apply::remove_turns;
 use crate::facts::Effect;
-use crate::ground::error::{Fault, WriteError};
+use crate::ground::error::{Abort, Fault, WriteError};
 use crate::ground::table::SESSIONS;
 use crate::journal::op::Op;
 use crate::summaries::{Compaction, SummaryId};
-use crate::{erase as forget, facts, summaries};
+use crate::{erase, facts, summaries};
 
 /// What came of an operation.
 #[derive(Debug, PartialEq)]
@@ -36,7 +36,7 @@ pub(crate) enum Outcome {
     /// Where each went; `None` for what was there already.
     Imported(Vec<Option<Place>>),
     /// Something was forgotten; the erasure has this number.
-    Forgotten { erasure: u64 },
+    Erased { erasure: u64 },
     /// Summaries have these numbers.
     Compacted(Vec<SummaryId>),
 }
@@ -56,26 +56,26 @@ impl Outcome {
 pub(crate) fn apply(
     transaction: &WriteTransaction,
     op: &Op<'_>,
-) -> Result<Result<Outcome, WriteError>, Fault> {
+) -> Result<Outcome, Abort<WriteError>> {
     match op {
         Op::Accept { session, text, at } => {
             let (number, seq) = accept(transaction, session, text, *at)?;
-            Ok(Ok(Outcome::Accepted { number, seq }))
+            Ok(Outcome::Accepted { number, seq })
         }
         Op::Reply(op) => answer(transaction, op, &[]),
         Op::TracedReply { reply: op, trace } => answer(transaction, op, trace),
         Op::Rename { session, to } => {
-            Ok(rename(transaction, session, to)?.map(|number| Outcome::Renamed { number }))
+            rename(transaction, session, to).map(|number| Outcome::Renamed { number })
         }
         Op::SetTitle { session, title } => {
-            Ok(set_title(transaction, session, title)?.map(|()| Outcome::Done))
+            set_title(transaction, session, title).map(|()| Outcome::Done)
         }
         Op::Delete { session } => delete(transaction, session),
-        Op::Facts(op) => Ok(facts::apply(transaction, op)?.map(Outcome::Facts)),
-        Op::Import(all) => Ok(Ok(Outcome::Imported(import(transaction, all)?))),
-        Op::Forget(removal) => {
-            let erasure = forget::apply(transaction, removal)?;
-            Ok(Ok(Outcome::Forgotten { erasure }))
+        Op::Facts(op) => facts::apply(transaction, op).map(Outcome::Facts),
+        Op::Import(all) => Ok(Outcome::Imported(import(transaction, all)?)),
+        Op::Erase(removal) => {
+            let erasure = erase::apply(transaction, removal)?;
+            Ok(Outcome::Erased { erasure })
         }
         Op::Compact(op) => compact(transaction, op),
         Op::SetState { session, kind, bytes } => {
@@ -83,7 +83,7 @@ pub(crate) fn apply(
                 return unknown(session);
             };
             summaries::set_state(transaction, record.number, *kind, bytes)?;
-            Ok(Ok(Outcome::Done))
+            Ok(Outcome::Done)
         }
     }
 }
@@ -93,39 +93,32 @@ fn answer(
     transaction: &WriteTransaction,
     op: &Reply<'_>,
     trace: &[u8],
-) -> Result<Result<Outcome, WriteError>, Fault> {
-    match reply(transaction, op)? {
-        Ok((number, key)) => {
-            summaries::put_trace(transaction, &key, trace)?;
-            Ok(Ok(Outcome::Replied { number }))
-        }
-        Err(refusal) => Ok(Err(refusal)),
-    }
+) -> Result<Outcome, Abort<WriteError>> {
+    let (number, key) = reply(transaction, op)?;
+    summaries::put_trace(transaction, &key, trace)?;
+    Ok(Outcome::Replied { number })
 }
 
 fn compact(
     transaction: &WriteTransaction,
     op: &Compaction<'_>,
-) -> Result<Result<Outcome, WriteError>, Fault> {
+) -> Result<Outcome, Abort<WriteError>> {
     let Some(record) = load(&transaction.open_table(SESSIONS)?, op.session)? else {
         return unknown(op.session);
     };
     let ids = summaries::apply(transaction, record.number, record.turns, op)?;
-    Ok(ids.map(Outcome::Compacted))
+    Ok(Outcome::Compacted(ids))
 }
 
-fn delete(
-    transaction: &WriteTransaction,
-    session: &str,
-) -> Result<Result<Outcome, WriteError>, Fault> {
+fn delete(transaction: &WriteTransaction, session: &str) -> Result<Outcome, Abort<WriteError>> {
     let loaded = load(&transaction.open_table(SESSIONS)?, session);
     let numbers = match loaded {
         Ok(Some(record)) => vec![record.number],
         Ok(None) => return unknown(session),
         Err(Fault::Damaged { .. }) => numbers_of_damaged(transaction, session)?,
-        Err(fault) => return Err(fault),
+        Err(fault) => return Err(fault.into()),
     };
     numbers.iter().try_for_each(|number| remove_turns(transaction, *number))?;
     transaction.open_table(SESSIONS)?.remove(session.as_bytes())?;
-    Ok(Ok(Outcome::Deleted { numbers }))
+    Ok(Outcome::Deleted { numbers })
 }

@@ -40,7 +40,7 @@ pub(crate) enum Op<'a> {
     #[serde(borrow)]
     Import(Vec<Said<'a>>),
     /// Words go for good, with all that was made of them.
-    Forget(Removal),
+    Erase(Removal),
     /// Summaries of a session, and the state that goes with them.
     #[serde(borrow)]
     Compact(Compaction<'a>),
@@ -63,7 +63,7 @@ impl Op<'_> {
     /// Whether it goes into the records at once, whatever its size: what it takes away mustn't
     /// come back with a journal that lost its last frame.
     pub(crate) fn is_removal(&self) -> bool {
-        matches!(self, Self::Delete { .. } | Self::Forget(_))
+        matches!(self, Self::Delete { .. } | Self::Erase(_))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::files::create;
 use crate::files::create::Found;
 use crate::files::part::Media;
 use crate::ground::database::{builder, contain, discard};
-use crate::ground::error::{Fault, WriteError};
+use crate::ground::error::{Abort, Fault, WriteError};
 use crate::ground::position::Position;
 use crate::ground::table;
 use crate::ground::table::{FORMAT, META, SESSIONS, VERSION, key};
@@ -81,14 +81,11 @@ impl Open {
 
     /// Applies `op` and makes it durable, in the journal or with everything that waits there. A
     /// refused one changes nothing.
-    pub(crate) fn perform(&mut self, op: &Op<'_>) -> Result<Result<Outcome, WriteError>, Fault> {
+    pub(crate) fn perform(&mut self, op: &Op<'_>) -> Result<Outcome, Abort<WriteError>> {
         let mut transaction = self.database.begin_write()?;
-        let outcome = match apply(&transaction, op)? {
-            Ok(outcome) => outcome,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        let outcome = apply(&transaction, op)?;
         if outcome.is_nothing() {
-            return Ok(Ok(outcome));
+            return Ok(outcome);
         }
         let payload = op.encode()?;
         if !op.is_removal() && self.journal.append(&payload).map_err(Fault::Medium)? {
@@ -105,8 +102,8 @@ impl Open {
                 self.journal.soil();
             }
         }
-        self.rewrite_due |= matches!(outcome, Outcome::Forgotten { .. });
-        Ok(Ok(outcome))
+        self.rewrite_due |= matches!(outcome, Outcome::Erased { .. });
+        Ok(outcome)
     }
 
     /// Commits everything that waits in the journal to the records' medium.
@@ -196,13 +193,15 @@ fn repeat(
         )));
     };
     match apply(transaction, &op) {
-        Ok(Ok(outcome)) => {
+        Ok(outcome) => {
             index.found(at, &op, &outcome);
             Ok(())
         }
-        Ok(Err(refusal)) => Err(no_longer(seq, &refusal.to_string())),
-        Err(Fault::Damaged { what, key }) => Err(no_longer(seq, &format!("damaged {what}, {key}"))),
-        Err(fault) => Err(fault.into()),
+        Err(Abort::Refused(refusal)) => Err(no_longer(seq, &refusal.to_string())),
+        Err(Abort::Fault(Fault::Damaged { what, key })) => {
+            Err(no_longer(seq, &format!("damaged {what}, {key}")))
+        }
+        Err(Abort::Fault(fault)) => Err(fault.into()),
     }
 }
 

@@ -14,8 +14,7 @@ use crate::search::filter::Filter;
 use crate::search::index::Index;
 use crate::search::names::ASSISTANT;
 use crate::search::rank::Features;
-use crate::search::unit::Kind;
-use crate::search::unit::Ranked;
+use crate::search::unit::{Kind, Ranked};
 use crate::vectors::UnitKey;
 
 /// What is looked for in a store.

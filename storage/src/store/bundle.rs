@@ -53,7 +53,7 @@ impl Store {
     /// engine notes there holds where it was noted.
     ///
     /// Others may read and write meanwhile, but an export ends with an error where the records are
-    /// written anew ([`Store::compact`], [`Store::forget`]) before it is done. Memory is needed for a line about each session and the
+    /// written anew ([`Store::vacuum`], [`Store::erase`]) before it is done. Memory is needed for a line about each session and the
     /// largest record.
     ///
     /// # Errors
@@ -61,7 +61,7 @@ impl Store {
     /// for all there is.
     pub fn export(&self, to: impl Write, format: Format) -> Result<BundleCounts, ExportError> {
         let (transaction, link) =
-            self.reading(|open| Ok(Ok((open.database.begin_read()?, open.link.clone()))))?;
+            self.reading(|open| Ok((open.database.begin_read()?, open.link.clone())))?;
         let to = BufWriter::with_capacity(BUFFER, to);
         let writer = match format {
             Format::Bundle => FrameWriter::begin(to, self.namespace()).map(Writer::Frames),
@@ -96,7 +96,7 @@ impl Store {
     /// [`ImportError`].
     pub fn import(&self, from: impl Read, taken: Taken) -> Result<ImportReport, ImportError> {
         let (mut reader, namespace) = Reader::begin(BufReader::with_capacity(BUFFER, from))?;
-        let done = self.writing(|open| Ok(Ok(take_all(open, &mut reader, taken)?)))?;
-        done.map(|report| ImportReport { namespace, ..report })
+        let report = self.writing(|open| take_all(open, &mut reader, taken))?;
+        Ok(ImportReport { namespace, ..report })
     }
 }

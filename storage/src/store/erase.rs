@@ -8,12 +8,12 @@ use garret_core::time::WallTime;
 use redb::{ReadableDatabase as _, ReadableTable as _};
 
 use crate::erase::needle::Needle;
-use crate::erase::plan::{Stop, plan};
+use crate::erase::plan::plan;
 use crate::erase::verify::{Trace, records, scan};
-use crate::erase::{Erasure, Forgotten, Selection, ledger};
+use crate::erase::{Erasure, ErasureReport, Selection, ledger};
 use crate::files::part::Part;
 use crate::ground::database::open_if_there as if_there;
-use crate::ground::error::{ReadError, WriteError};
+use crate::ground::error::{Abort, ReadError, WriteError};
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::store::Store;
@@ -37,8 +37,8 @@ impl Store {
     /// its successor, if anything does. A retired duplicate of a forgotten fact is current again.
     ///
     /// The records are without it, durably, before anything else happens. Then all files are
-    /// written anew ([`compact`](Self::compact)), so that no byte of it is in them;
-    /// [`verify_erased`](Self::verify_erased) looks. When that fails, [`Forgotten::unfinished`]
+    /// written anew ([`vacuum`](Self::vacuum)), so that no byte of it is in them;
+    /// [`verify_erased`](Self::verify_erased) looks. When that fails, [`ErasureReport::unfinished`]
     /// says why. Where the power goes meanwhile, the next write does it.
     ///
     /// The words may also be elsewhere: in backups, exports, a terminal's scrollback, or the
@@ -48,38 +48,35 @@ impl Store {
     /// [`WriteError::UnknownSession`], [`WriteError::UnknownTurn`], [`WriteError::Fact`] for what
     /// isn't there, [`WriteError::BlankPattern`] and others; nothing is forgotten then, save as
     /// that type says.
-    pub fn forget(
+    pub fn erase(
         &self,
         selection: &Selection<'_>,
         at: WallTime,
         dry_run: bool,
-    ) -> Result<Forgotten, WriteError> {
+    ) -> Result<ErasureReport, WriteError> {
         let mut held = self.derived.hold();
         let (mut vectors, mut slot) = (self.vectors.write(), self.slot());
-        let plan = self.run(&mut slot, false, |open| {
-            match plan(&open.database.begin_read()?, selection, at.into()) {
-                Ok(plan) => Ok(Ok(plan)),
-                Err(Stop::Refused(error)) => Ok(Err(error)),
-                Err(Stop::Fault(fault)) => Err(fault),
-            }
-        })??;
+        let plan = self.attempt(&mut slot, false, |open| {
+            plan(&open.database.begin_read()?, selection, at.into())
+        });
+        let plan = plan.map_err(Abort::into_error)?;
         let mut forgotten =
-            Forgotten { items: plan.items, named: plan.named, ..Forgotten::default() };
+            ErasureReport { items: plan.items, named: plan.named, ..ErasureReport::default() };
         if dry_run {
             return Ok(forgotten);
         }
         if !plan.removal.is_empty() {
             self.snapshots.wipe(self.media())?;
-            let op = Op::Forget(plan.removal);
-            let erasure = self.run(&mut slot, true, |open| match open.perform(&op)? {
-                Ok(Outcome::Forgotten { erasure }) => {
+            let op = Op::Erase(plan.removal);
+            let erasure = self.attempt(&mut slot, true, |open| match open.perform(&op)? {
+                Outcome::Erased { erasure } => {
                     self.derived.forget();
                     held.discard();
-                    Ok(Ok(erasure))
+                    Ok(erasure)
                 }
-                other => unexpected(other),
-            })??;
-            forgotten.erasure = Some(erasure);
+                other => unexpected(&other),
+            });
+            forgotten.erasure = Some(erasure.map_err(Abort::into_error)?);
         }
         if self.run(&mut slot, false, |open| Ok(open.rewrite_due))? {
             match self.rewrite(&mut slot, &mut vectors) {
@@ -98,7 +95,7 @@ impl Store {
         self.reading(|open| {
             let transaction = open.database.begin_read()?;
             let Some(table) = if_there(&transaction, ledger::ERASURES)? else {
-                return Ok(Ok(Vec::new()));
+                return Ok(Vec::new());
             };
             let mut found = Vec::new();
             for entry in table.iter()? {
@@ -106,7 +103,7 @@ impl Store {
                 let number = u64::from_be_bytes(*number.value());
                 found.push(ledger::ErasureRecord::read(number, bytes.value())?);
             }
-            Ok(Ok(found))
+            Ok(found)
         })
     }
 
@@ -114,7 +111,7 @@ impl Store {
     /// index, what a rewrite left, the lock) and in all records. Nothing found: it is erased.
     ///
     /// In records, a pattern that is text is found in any case and Unicode form of its letters, as
-    /// [`Store::forget`] finds it. In files it is found byte for byte, ASCII letters in any case,
+    /// [`Store::erase`] finds it. In files it is found byte for byte, ASCII letters in any case,
     /// and other letters as they are, all small, all capital, capital at the start of words, or
     /// folded, each composed or decomposed. Other encodings (a model's token ids, hashes) are not
     /// looked through; they are parts of records and go with them.

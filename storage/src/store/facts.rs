@@ -11,13 +11,13 @@ use crate::facts::view::{
     Added, Entity, Fact, FactFilter, FactPage, FactView, Link, LinkKind, NewFact, Node, Pin, Usage,
 };
 use crate::facts::write::Effect;
-use crate::ground::error::{Fault, ReadError, WriteError, damaged};
+use crate::ground::error::{Abort, Fault, ReadError, WriteError, damaged};
 use crate::ground::fact_id::{EntityId, FactId};
 use crate::ground::table::SESSIONS;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::store::Store;
-use crate::store::snapshot::Ticket;
+use crate::store::snapshot::ErasureEpoch;
 use crate::store::turns::unexpected;
 
 impl Store {
@@ -37,12 +37,12 @@ impl Store {
 
     pub(crate) fn add_fact_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         fact: &NewFact<'_>,
         at: WallTime,
     ) -> Result<Added, WriteError> {
         let drafts = vec![Draft::new(fact, at)?];
-        self.change_since(ticket, FactOp::Add(drafts))?.one()
+        self.change_since(epoch, FactOp::Add(drafts))?.one()
     }
 
     /// Stores facts told at `at`, one after another, all or none.
@@ -75,13 +75,13 @@ impl Store {
 
     pub(crate) fn supersede_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         old: FactId,
         fact: &NewFact<'_>,
         at: WallTime,
     ) -> Result<Added, WriteError> {
         let new = Draft::new(fact, at)?;
-        self.change_since(ticket, FactOp::Supersede { old: old.0, new })?.one()
+        self.change_since(epoch, FactOp::Supersede { old: old.0, new })?.one()
     }
 
     /// Ends a fact at a moment, in milliseconds since 1970, without another in its place. One that
@@ -269,8 +269,8 @@ impl Store {
 
     pub(crate) fn number_of(&self, id: &SessionId) -> Result<u64, ReadError> {
         self.reading(|open| match crate::store::sessions::find(open, id)? {
-            Some(record) => Ok(Ok(record.number)),
-            None => Ok(Err(ReadError::UnknownSession { session: id.clone() })),
+            Some(record) => Ok(record.number),
+            None => Err(Abort::Refused(ReadError::UnknownSession { session: id.clone() })),
         })
     }
 
@@ -278,22 +278,26 @@ impl Store {
         &self,
         read: impl FnOnce(&ReadTransaction) -> Result<T, Fault>,
     ) -> Result<T, ReadError> {
-        self.reading(|open| Ok(Ok(read(&open.database.begin_read()?)?)))
+        self.reading(|open| Ok(read(&open.database.begin_read()?)?))
     }
 
     fn change(&self, op: FactOp<'_>) -> Result<Effect, WriteError> {
         self.change_since(None, op)
     }
 
-    fn change_since(&self, ticket: Option<Ticket>, op: FactOp<'_>) -> Result<Effect, WriteError> {
+    fn change_since(
+        &self,
+        epoch: Option<ErasureEpoch>,
+        op: FactOp<'_>,
+    ) -> Result<Effect, WriteError> {
         let op = Op::Facts(op);
         self.writing(|open| {
-            if !self.is_current(ticket) {
-                return Ok(Err(WriteError::Outdated));
+            if !self.is_current(epoch) {
+                return Err(Abort::Refused(WriteError::Outdated));
             }
             match open.perform(&op)? {
-                Ok(Outcome::Facts(effect)) => Ok(Ok(effect)),
-                other => unexpected(other),
+                Outcome::Facts(effect) => Ok(effect),
+                other => unexpected(&other),
             }
         })
     }

@@ -55,15 +55,15 @@ impl Store {
             // What is there already isn't written anywhere again, least of all what was forgotten.
             let new = unknown(&open.database.begin_read()?, turns)?;
             if new.is_empty() {
-                return Ok(Ok(Imported { added: 0, skipped: turns.len() }));
+                return Ok(Imported { added: 0, skipped: turns.len() });
             }
             let op = Op::Import(new.iter().map(|turn| said(turn)).collect());
             let places = match open.perform(&op)? {
-                Ok(Outcome::Imported(places)) => places,
-                other => return unexpected(other),
+                Outcome::Imported(places) => places,
+                other => return unexpected(&other),
             };
             let added = places.iter().flatten().count();
-            Ok(Ok(Imported { added, skipped: turns.len() - added }))
+            Ok(Imported { added, skipped: turns.len() - added })
         })
     }
 }

@@ -26,7 +26,7 @@ use crate::files::lock::{Lock, LockError};
 use crate::files::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name};
 use crate::files::part::{Media, Part};
 use crate::ground::database::contain;
-use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::error::{Abort, Fault, ReadError};
 use crate::ground::position::Position;
 use crate::open::error::OpenError;
 use crate::open::{Open, explain, is_new, make_directory, sync_directories};
@@ -179,9 +179,9 @@ impl Store {
     /// Runs one operation that only reads.
     pub(crate) fn reading<T>(
         &self,
-        act: impl FnOnce(&mut Open) -> Result<Result<T, ReadError>, Fault>,
+        act: impl FnOnce(&mut Open) -> Result<T, Abort<ReadError>>,
     ) -> Result<T, ReadError> {
-        self.run(&mut self.slot(), false, act)?
+        self.attempt(&mut self.slot(), false, act).map_err(Abort::into_error)
     }
 
     /// Reads what a snapshot shows while others go on; what another one shows, from the beginning,
@@ -193,7 +193,7 @@ impl Store {
         let mut tries = 0;
         loop {
             let (transaction, last, link) = self.reading(|open| {
-                Ok(Ok((open.database.begin_read()?, open.journal.last(), open.link.clone())))
+                Ok((open.database.begin_read()?, open.journal.last(), open.link.clone()))
             })?;
             tries += 1;
             match contain(|| act(&transaction, last)).map_err(|fault| explain(fault, &link)) {
@@ -201,19 +201,19 @@ impl Store {
                     tracing::debug!(?fault, "the records were closed meanwhile; read again");
                 }
                 // What failed or panicked may not be fit for the next use.
-                Err(fault) if fault.is_fatal(false) => return self.reading(|_| Err(fault)),
+                Err(fault) if fault.is_fatal(false) => return self.reading(|_| Err(fault.into())),
                 done => return Ok(done?),
             }
         }
     }
 
     /// Runs one operation that writes, and what is due after it.
-    pub(crate) fn writing<T>(
+    pub(crate) fn writing<T, E: From<Fault>>(
         &self,
-        act: impl FnOnce(&mut Open) -> Result<Result<T, WriteError>, Fault>,
-    ) -> Result<T, WriteError> {
+        act: impl FnOnce(&mut Open) -> Result<T, Abort<E>>,
+    ) -> Result<T, E> {
         let mut slot = self.slot();
-        let done = self.run(&mut slot, true, act)??;
+        let done = self.attempt(&mut slot, true, act).map_err(Abort::into_error)?;
         self.tidy(&mut slot);
         Ok(done)
     }
@@ -256,21 +256,35 @@ impl Store {
         }
     }
 
+    /// Runs something that is never refused.
     pub(crate) fn run<T>(
         &self,
         slot: &mut Slot,
         writes: bool,
         act: impl FnOnce(&mut Open) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
+        self.attempt(slot, writes, |open| act(open).map_err(Abort::<Fault>::Fault))
+            .map_err(Abort::into_error)
+    }
+
+    /// Runs something on the open database, which is closed after a fault that it can't outlive.
+    /// After a refusal it stays open.
+    pub(crate) fn attempt<T, E>(
+        &self,
+        slot: &mut Slot,
+        writes: bool,
+        act: impl FnOnce(&mut Open) -> Result<T, Abort<E>>,
+    ) -> Result<T, Abort<E>> {
         let mut open = self.ready(slot, writes)?;
         open.link.forget_failure();
-        match contain(|| act(&mut open)) {
-            Err(fault) if fault.is_fatal(writes) => {
+        let done = contain(|| Ok(act(&mut open))).unwrap_or_else(|panic| Err(panic.into()));
+        match done {
+            Err(Abort::Fault(fault)) if fault.is_fatal(writes) => {
                 let fault = explain(fault, &open.link);
                 open.abandon();
                 self.derived.forget();
                 self.vectors.forget();
-                Err(fault)
+                Err(fault.into())
             }
             done => {
                 let fresh = open.index.fresh();
@@ -372,6 +386,7 @@ mod tests {
     use garret_hal::media::RamMedium;
 
     use super::*;
+    use crate::ground::error::WriteError;
 
     /// A panic below an operation ends neither the store nor the process, and what panicked doesn't
     /// get to write any more, not even while it is closed.
@@ -383,7 +398,7 @@ mod tests {
             ("s".parse().unwrap(), WallTime { unix_ms: 0, confidence: Confidence::Good });
         assert_eq!(store.accept(&id, "one", at).unwrap(), 1);
         let mut before = Vec::new();
-        let error = store.writing(|open| -> Result<Result<(), _>, _> {
+        let error = store.writing(|open| -> Result<(), Abort<WriteError>> {
             let transaction = open.database.begin_write()?;
             transaction
                 .open_table(crate::ground::table::META)?
@@ -408,11 +423,11 @@ mod tests {
             ("s".parse().unwrap(), WallTime { unix_ms: 0, confidence: Confidence::Good });
         store.accept(&id, "one", at).unwrap();
         let whole = medium.snapshot();
-        let error = store.writing(|open| {
+        let error = store.writing(|open| -> Result<_, Abort<WriteError>> {
             for page in (4_096..whole.len()).step_by(4_096) {
                 medium.write_at(page as u64, &[0xee]).map_err(Fault::Medium)?;
             }
-            Ok(Ok(open.database.check_integrity()?))
+            Ok(open.database.check_integrity()?)
         });
         assert!(matches!(error, Err(WriteError::Damaged { .. })), "{error:?}");
         medium.write_at(0, &whole).unwrap();

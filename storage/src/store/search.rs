@@ -134,7 +134,7 @@ impl Store {
         self.reading(|open| {
             let transaction = open.database.begin_read()?;
             at_once(open);
-            Ok(Ok(transaction))
+            Ok(transaction)
         })
     }
 
@@ -201,7 +201,7 @@ impl Store {
             let turns = transaction.open_table(TURNS)?.len()?;
             let all = turns + transaction.open_table(REPLIES)?.len()? + facts;
             let (unread, deleted) = open.index.unread().unwrap_or((all, false));
-            Ok(Ok(Lacking { unread, all, deleted }))
+            Ok(Lacking { unread, all, deleted })
         })
     }
 

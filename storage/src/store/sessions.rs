@@ -8,10 +8,10 @@ use redb::{OwnedAccessGuard, ReadOnlyTable, ReadableDatabase as _, ReadableTable
 use crate::conversations::record;
 use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, turn_name};
 use crate::conversations::view::{DamagedTurn, SessionInfo, TurnView};
-use crate::erase as forget;
+use crate::erase;
 use crate::ground::codec::unseal;
 use crate::ground::database::contain;
-use crate::ground::error::{Fault, ReadError, damaged};
+use crate::ground::error::{Abort, Fault, ReadError, damaged};
 use crate::ground::table::{
     RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key,
 };
@@ -28,7 +28,7 @@ impl Store {
         self.reading(|open| {
             let mut found = listing(open)?.readable;
             found.sort_unstable_by_key(|(activity, _)| std::cmp::Reverse(*activity));
-            Ok(Ok(found.into_iter().map(|(_, info)| info).collect()))
+            Ok(found.into_iter().map(|(_, info)| info).collect())
         })
     }
 
@@ -38,7 +38,7 @@ impl Store {
     /// # Errors
     /// [`ReadError`].
     pub fn damaged_sessions(&self) -> Result<Vec<String>, ReadError> {
-        self.reading(|open| Ok(Ok(listing(open)?.damaged)))
+        self.reading(|open| Ok(listing(open)?.damaged))
     }
 
     /// The session named `id`, if there is one.
@@ -46,7 +46,7 @@ impl Store {
     /// # Errors
     /// [`ReadError`].
     pub fn session(&self, id: &SessionId) -> Result<Option<SessionInfo>, ReadError> {
-        self.reading(|open| Ok(Ok(find(open, id)?.map(SessionRecord::into_info).transpose()?)))
+        self.reading(|open| Ok(find(open, id)?.map(SessionRecord::into_info).transpose()?))
     }
 
     /// The session that was used last among those that can be read, if there is any.
@@ -56,14 +56,14 @@ impl Store {
     pub fn latest_session(&self) -> Result<Option<SessionInfo>, ReadError> {
         self.reading(|open| {
             let found = listing(open)?.readable;
-            Ok(Ok(found.into_iter().max_by_key(|(activity, _)| *activity).map(|(_, info)| info)))
+            Ok(found.into_iter().max_by_key(|(activity, _)| *activity).map(|(_, info)| info))
         })
     }
 
     /// Hands the turns of `session` from number `from` on to `f`, in order.
     ///
     /// A turn that can't be read is left out, so its number is missing, and logged;
-    /// [`Store::damaged_turns`] names it. One that was [forgotten](Store::forget) is left out, too. The views borrow from pages that this call holds; `f` may
+    /// [`Store::damaged_turns`] names it. One that was [forgotten](Store::erase) is left out, too. The views borrow from pages that this call holds; `f` may
     /// use the store, and sees the turns as they were when the call began.
     ///
     /// # Errors
@@ -118,8 +118,8 @@ impl Store {
 
     fn rows(&self, session: &SessionId, range: RangeInclusive<TurnSeq>) -> Result<Rows, ReadError> {
         self.reading(|open| match find(open, session)? {
-            Some(record) => Ok(Ok(Rows::load(open, &record, range)?)),
-            None => Ok(Err(ReadError::UnknownSession { session: session.clone() })),
+            Some(record) => Ok(Rows::load(open, &record, range)?),
+            None => Err(Abort::Refused(ReadError::UnknownSession { session: session.clone() })),
         })
     }
 
@@ -129,15 +129,15 @@ impl Store {
     /// [`ReadError`].
     pub fn receipt(&self, session: &SessionId, seq: TurnSeq) -> Result<Option<Vec<u8>>, ReadError> {
         self.reading(|open| {
-            let Some(record) = find(open, session)? else { return Ok(Ok(None)) };
+            let Some(record) = find(open, session)? else { return Ok(None) };
             let receipts = open.database.begin_read()?.open_table(RECEIPTS)?;
             let Some(value) = receipts.get(&turn_key(record.number, seq))? else {
-                return Ok(Ok(None));
+                return Ok(None);
             };
             let Some(receipt) = unseal(value.value()) else {
-                return Err(damaged("receipt", turn_name(record.number, seq)));
+                return Err(damaged("receipt", turn_name(record.number, seq)).into());
             };
-            Ok(Ok(Some(receipt.to_vec())))
+            Ok(Some(receipt.to_vec()))
         })
     }
 
@@ -150,18 +150,18 @@ impl Store {
         session: &SessionId,
     ) -> Result<Option<(TurnSeq, Vec<u8>)>, ReadError> {
         self.reading(|open| {
-            let Some(record) = find(open, session)? else { return Ok(Ok(None)) };
+            let Some(record) = find(open, session)? else { return Ok(None) };
             let receipts = open.database.begin_read()?.open_table(RECEIPTS)?;
             let (first, last) = (turn_key(record.number, 0), turn_key(record.number, u64::MAX));
             for entry in receipts.range::<&TurnKey>(&first..=&last)?.rev() {
                 let (key, value) = entry?;
                 let seq = seq_of(key.value());
                 if let Some(receipt) = unseal(value.value()) {
-                    return Ok(Ok(Some((seq, receipt.to_vec()))));
+                    return Ok(Some((seq, receipt.to_vec())));
                 }
                 tracing::warn!(%session, turn = seq, "damaged receipt");
             }
-            Ok(Ok(None))
+            Ok(None)
         })
     }
 }
@@ -199,7 +199,7 @@ impl Rows {
             turns: rows(&transaction.open_table(TURNS)?, record, from, to)?,
             replies: rows(&transaction.open_table(REPLIES)?, record, from, to)?,
             speakers: rows(&transaction.open_table(SPEAKERS)?, record, from, to)?,
-            forgotten: forget::turns(&transaction, record.number, from)?,
+            forgotten: erase::turns(&transaction, record.number, from)?,
         })
     }
 
@@ -222,20 +222,22 @@ impl Rows {
                 damaged.push(DamagedTurn { seq, what: "turn record (missing)", only_reply: false });
                 continue;
             };
-            match damage(self.view(seq, turn, speaker))? {
+            match self.view(seq, turn, speaker) {
                 Ok(view) => views.push(view),
-                Err(what) => {
+                Err(Fault::Damaged { what, .. }) => {
                     damaged.push(DamagedTurn { seq, what, only_reply: false });
                     continue;
                 }
+                Err(fault) => return Err(fault),
             }
             let (Some(reply), Some(view)) = (reply, views.last_mut()) else { continue };
-            match damage(ReplyRecord::view(self.session, seq, reply.value()))? {
+            match ReplyRecord::view(self.session, seq, reply.value()) {
                 Ok(reply) => view.reply = Some(reply),
-                Err(what) => {
+                Err(Fault::Damaged { what, .. }) => {
                     view.reply_damaged = true;
                     damaged.push(DamagedTurn { seq, what, only_reply: true });
                 }
+                Err(fault) => return Err(fault),
             }
         }
         let beyond = turns.map(|(seq, _)| *seq);
@@ -257,15 +259,6 @@ impl Rows {
             view.speaker = Some(record::speaker(self.session, seq, name.value())?);
         }
         Ok(view)
-    }
-}
-
-/// Tells a record that is wrong from a failure to read.
-fn damage<T>(read: Result<T, Fault>) -> Result<Result<T, &'static str>, Fault> {
-    match read {
-        Ok(record) => Ok(Ok(record)),
-        Err(Fault::Damaged { what, .. }) => Ok(Err(what)),
-        Err(fault) => Err(fault),
     }
 }
 
@@ -307,9 +300,12 @@ fn listing(open: &Open) -> Result<Listing, Fault> {
         let (id, bytes) = entry?;
         let read = SessionRecord::read(id.value(), bytes.value())
             .and_then(|record| Ok((record.activity, record.into_info()?)));
-        match damage(read)? {
+        match read {
             Ok(found) => listing.readable.push(found),
-            Err(_) => listing.damaged.push(String::from_utf8_lossy(id.value()).into_owned()),
+            Err(Fault::Damaged { .. }) => {
+                listing.damaged.push(String::from_utf8_lossy(id.value()).into_owned());
+            }
+            Err(fault) => return Err(fault),
         }
     }
     Ok(listing)

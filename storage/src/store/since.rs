@@ -1,7 +1,7 @@
 //! Writes of what took long to be made of what was said.
 //!
-//! Whoever reads something, works on it and stores the result may be overtaken by a forget: the
-//! result then quotes what is gone. A [`Ticket`] that was taken before the reading tells, and these
+//! Whoever reads something, works on it and stores the result may be overtaken by an erasure: the
+//! result then quotes what is gone. An [`ErasureEpoch`] that was taken before the reading tells, and these
 //! writes look at it in the same step in which they write, so that nothing comes in between.
 
 use garret_core::id::{SessionId, TurnSeq};
@@ -11,20 +11,20 @@ use crate::conversations::view::NewReply;
 use crate::facts::{Added, FactId, NewFact};
 use crate::ground::error::WriteError;
 use crate::store::Store;
-use crate::store::snapshot::Ticket;
+use crate::store::snapshot::ErasureEpoch;
 use crate::summaries::{NewSummary, StateKind, SummaryId};
 
 impl Store {
     /// Writes that are refused with [`WriteError::Outdated`] once anything was deleted or forgotten
-    /// after `ticket` was taken: for what takes long to be made of what was said.
-    pub const fn since(&self, ticket: Ticket) -> Since<'_> {
-        Since { store: self, ticket }
+    /// after `epoch` was taken: for what takes long to be made of what was said.
+    pub const fn since(&self, epoch: ErasureEpoch) -> Since<'_> {
+        Since { store: self, epoch }
     }
 
-    /// Whether nothing was deleted or forgotten since `ticket` was taken; true without one. Holds for
+    /// Returns whether nothing was deleted or forgotten since `epoch` was taken; true without one. Holds for
     /// as long as the store is being written to.
-    pub(crate) fn is_current(&self, ticket: Option<Ticket>) -> bool {
-        ticket.is_none_or(|ticket| ticket == self.ticket())
+    pub(crate) fn is_current(&self, epoch: Option<ErasureEpoch>) -> bool {
+        epoch.is_none_or(|epoch| epoch == self.erasure_epoch())
     }
 }
 
@@ -32,7 +32,7 @@ impl Store {
 #[derive(Clone, Copy, Debug)]
 pub struct Since<'s> {
     store: &'s Store,
-    ticket: Ticket,
+    epoch: ErasureEpoch,
 }
 
 impl<'s> Since<'s> {
@@ -41,7 +41,7 @@ impl<'s> Since<'s> {
         self.store
     }
 
-    /// As [`Store::reply`].
+    /// Does [`Store::reply`].
     ///
     /// # Errors
     /// [`WriteError::Outdated`] and as there.
@@ -51,18 +51,18 @@ impl<'s> Since<'s> {
         seq: TurnSeq,
         reply: NewReply<'_>,
     ) -> Result<(), WriteError> {
-        self.store.reply_since(Some(self.ticket), session, seq, reply)
+        self.store.reply_since(Some(self.epoch), session, seq, reply)
     }
 
-    /// As [`Store::add_fact`].
+    /// Does [`Store::add_fact`].
     ///
     /// # Errors
     /// [`WriteError::Outdated`] and as there.
     pub fn add_fact(&self, fact: &NewFact<'_>, at: WallTime) -> Result<Added, WriteError> {
-        self.store.add_fact_since(Some(self.ticket), fact, at)
+        self.store.add_fact_since(Some(self.epoch), fact, at)
     }
 
-    /// As [`Store::supersede`].
+    /// Does [`Store::supersede`].
     ///
     /// # Errors
     /// [`WriteError::Outdated`] and as there.
@@ -72,10 +72,10 @@ impl<'s> Since<'s> {
         fact: &NewFact<'_>,
         at: WallTime,
     ) -> Result<Added, WriteError> {
-        self.store.supersede_since(Some(self.ticket), old, fact, at)
+        self.store.supersede_since(Some(self.epoch), old, fact, at)
     }
 
-    /// As [`Store::compact_session`].
+    /// Does [`Store::compact_session`].
     ///
     /// # Errors
     /// [`WriteError::Outdated`] and as there.
@@ -86,10 +86,10 @@ impl<'s> Since<'s> {
         context: Option<&[u8]>,
         at: WallTime,
     ) -> Result<Vec<SummaryId>, WriteError> {
-        self.store.compact_since(Some(self.ticket), session, summaries, context, at)
+        self.store.compact_since(Some(self.epoch), session, summaries, context, at)
     }
 
-    /// As [`Store::set_state`].
+    /// Does [`Store::set_state`].
     ///
     /// # Errors
     /// [`WriteError::Outdated`] and as there.
@@ -99,6 +99,6 @@ impl<'s> Since<'s> {
         kind: StateKind,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
-        self.store.set_state_since(Some(self.ticket), session, kind, bytes)
+        self.store.set_state_since(Some(self.epoch), session, kind, bytes)
     }
 }

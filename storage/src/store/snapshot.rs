@@ -3,8 +3,8 @@
 //!
 //! They are derived data in files of their own: one that is torn, damaged, of another version or made
 //! for something else is as good as none. What a snapshot holds is opaque here, but it was made from
-//! what was said; so a delete or forget empties both files before it removes anything, and one that
-//! was begun before is refused afterwards ([`Store::ticket`]).
+//! what was said; so a deletion or erasure empties both files before it removes anything, and one that
+//! was begun before is refused afterwards ([`Store::erasure_epoch`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,10 @@ use garret_core::medium::{Medium, MediumError};
 use sha2::{Digest as _, Sha256};
 
 use crate::files::part::{Media, Part};
-use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::error::{Abort, Fault, ReadError, WriteError};
 use crate::store::Store;
 
-/// Which snapshot.
+/// A snapshot of a namespace, by what it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SnapshotKind {
     /// Of a whole conversation; the namespace has one at a time.
@@ -36,11 +36,12 @@ impl SnapshotKind {
     }
 }
 
-/// Says that nothing was deleted or forgotten since it was taken.
+/// The count of deletions and erasures of an open store at a moment. Two that are equal have none
+/// between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ticket(u64);
+pub struct ErasureEpoch(u64);
 
-/// Why there is no snapshot to go on with.
+/// A snapshot that can't be gone on with, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {
@@ -58,10 +59,10 @@ pub enum Unusable {
     Foreign,
 }
 
-/// What keeps snapshots from holding what was deleted or forgotten.
+/// The guard that keeps snapshots from holding what was deleted or forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {
-    /// How often something was deleted or forgotten. Whoever asks doesn't wait for a device.
+    /// Count of deletions and erasures. Whoever asks doesn't wait for a device.
     wiped: AtomicU64,
     /// Held while a snapshot is written, read or emptied.
     files: Mutex<()>,
@@ -72,8 +73,8 @@ impl Snapshots {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ticket(&self) -> Ticket {
-        Ticket(self.wiped.load(Ordering::SeqCst))
+    fn epoch(&self) -> ErasureEpoch {
+        ErasureEpoch(self.wiped.load(Ordering::SeqCst))
     }
 
     /// Empties both files. Whatever was to be written until now is refused.
@@ -92,14 +93,15 @@ impl Snapshots {
 }
 
 impl Store {
-    /// To be taken before anything is read of which something is to be stored after a while: for
+    /// Returns the epoch, to be kept before anything is read of which something is to be stored
+    /// after a while: for
     /// [`Store::save_snapshot`] and [`Store::since`].
-    pub fn ticket(&self) -> Ticket {
-        self.snapshots.ticket()
+    pub fn erasure_epoch(&self) -> ErasureEpoch {
+        self.snapshots.epoch()
     }
 
     /// Replaces a snapshot. `pieces` joined are what [`Store::load_snapshot`] gives, to who asks for
-    /// the same `fingerprint`. False when something was deleted or forgotten since the ticket was
+    /// the same `fingerprint`. False when something was deleted or forgotten since the epoch was
     /// taken, or the store has no files for it; nothing is written then.
     ///
     /// Power that goes meanwhile leaves the old one, none, or the new one.
@@ -109,12 +111,12 @@ impl Store {
     pub fn save_snapshot(
         &self,
         kind: SnapshotKind,
-        ticket: Ticket,
+        epoch: ErasureEpoch,
         fingerprint: &[u8; 32],
         pieces: &[&[u8]],
     ) -> Result<bool, WriteError> {
         let _files = self.snapshots.files();
-        if self.ticket() != ticket || !self.media().has(kind.part()) {
+        if self.erasure_epoch() != epoch || !self.media().has(kind.part()) {
             return Ok(false);
         }
         let medium = self.media().open(kind.part());
@@ -123,7 +125,7 @@ impl Store {
         Ok(true)
     }
 
-    /// What [`Store::save_snapshot`] was given last, if that was for `fingerprint`.
+    /// Returns what [`Store::save_snapshot`] was given last, if that was for `fingerprint`.
     ///
     /// # Errors
     /// [`ReadError::Medium`]; a snapshot that can't be used is none.
@@ -135,10 +137,14 @@ impl Store {
         let _files = self.snapshots.files();
         let medium = self.media().open_existing(kind.part()).map_err(ReadError::Medium)?;
         let Some(medium) = medium else { return Ok(Err(Unusable::Missing)) };
-        read(&*medium, fingerprint).map_err(ReadError::Medium)
+        match read(&*medium, fingerprint) {
+            Ok(bytes) => Ok(Ok(bytes)),
+            Err(Abort::Refused(why)) => Ok(Err(why)),
+            Err(Abort::Fault(fault)) => Err(fault.into()),
+        }
     }
 
-    /// Whether there is a snapshot for `fingerprint`, by its head alone: its bytes may be damaged.
+    /// Returns whether there is a snapshot for `fingerprint`, by its head alone: its bytes may be damaged.
     ///
     /// # Errors
     /// [`ReadError::Medium`].
@@ -150,7 +156,11 @@ impl Store {
         let _files = self.snapshots.files();
         let medium = self.media().open_existing(kind.part()).map_err(ReadError::Medium)?;
         let Some(medium) = medium else { return Ok(false) };
-        Ok(head(&*medium, fingerprint).map_err(ReadError::Medium)?.is_ok())
+        match head(&*medium, fingerprint) {
+            Ok(_) => Ok(true),
+            Err(Abort::Refused(_)) => Ok(false),
+            Err(Abort::Fault(fault)) => Err(fault.into()),
+        }
     }
 }
 
@@ -179,48 +189,42 @@ fn write(medium: &dyn Medium, fingerprint: &[u8; 32], pieces: &[&[u8]]) -> Resul
 fn head(
     medium: &dyn Medium,
     fingerprint: &[u8; 32],
-) -> Result<Result<[u8; HEADER as usize], Unusable>, MediumError> {
-    let len = medium.len()?;
+) -> Result<[u8; HEADER as usize], Abort<Unusable>> {
+    let len = medium.len().map_err(Fault::Medium)?;
     if len == 0 {
-        return Ok(Err(Unusable::Missing));
+        return Err(Abort::Refused(Unusable::Missing));
     }
     let mut header = [0; HEADER as usize];
     if len < HEADER {
-        return Ok(Err(Unusable::Damaged));
+        return Err(Abort::Refused(Unusable::Damaged));
     }
-    medium.read_at(0, &mut header)?;
+    medium.read_at(0, &mut header).map_err(Fault::Medium)?;
     let (magic, rest) = header.split_at(MAGIC.len());
     let (version, rest) = rest.split_at(8);
     let (made_for, rest) = rest.split_at(32);
     if magic != MAGIC {
-        return Ok(Err(Unusable::Damaged));
+        return Err(Abort::Refused(Unusable::Damaged));
     }
     if version != [VERSION.to_le_bytes(), [0; 4]].as_flattened() {
-        return Ok(Err(Unusable::Version));
+        return Err(Abort::Refused(Unusable::Version));
     }
     if made_for != fingerprint {
-        return Ok(Err(Unusable::Foreign));
+        return Err(Abort::Refused(Unusable::Foreign));
     }
     let is_whole = rest.starts_with(&(len - HEADER).to_le_bytes());
-    Ok(if is_whole { Ok(header) } else { Err(Unusable::Damaged) })
+    if is_whole { Ok(header) } else { Err(Abort::Refused(Unusable::Damaged)) }
 }
 
-fn read(
-    medium: &dyn Medium,
-    fingerprint: &[u8; 32],
-) -> Result<Result<Vec<u8>, Unusable>, MediumError> {
-    let header = match head(medium, fingerprint)? {
-        Ok(header) => header,
-        Err(why) => return Ok(Err(why)),
-    };
-    let Ok(bytes) = usize::try_from(medium.len()? - HEADER) else {
-        return Ok(Err(Unusable::Damaged));
+fn read(medium: &dyn Medium, fingerprint: &[u8; 32]) -> Result<Vec<u8>, Abort<Unusable>> {
+    let header = head(medium, fingerprint)?;
+    let Ok(bytes) = usize::try_from(medium.len().map_err(Fault::Medium)? - HEADER) else {
+        return Err(Abort::Refused(Unusable::Damaged));
     };
     let mut payload = vec![0; bytes];
-    medium.read_at(HEADER, &mut payload)?;
+    medium.read_at(HEADER, &mut payload).map_err(Fault::Medium)?;
     let (checked, check) = header.split_at(CHECKED);
     let hash = Sha256::new().chain_update(&payload).chain_update(checked).finalize();
-    Ok(if hash[..] == *check { Ok(payload) } else { Err(Unusable::Damaged) })
+    if hash[..] == *check { Ok(payload) } else { Err(Abort::Refused(Unusable::Damaged)) }
 }
 
 const MAGIC: &[u8] = b"GarretKV";

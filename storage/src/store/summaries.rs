@@ -4,13 +4,13 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
 use redb::{ReadTransaction, ReadableDatabase as _};
 
-use crate::ground::error::{Fault, ReadError, WriteError};
+use crate::ground::error::{Abort, Fault, ReadError, WriteError};
 use crate::ground::limits::{MAX_BYTES, check_size};
 use crate::ground::summary_id::SummaryId;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::store::Store;
-use crate::store::snapshot::Ticket;
+use crate::store::snapshot::ErasureEpoch;
 use crate::store::turns::unexpected;
 use crate::summaries::op::{Compaction, Draft};
 use crate::summaries::read;
@@ -43,7 +43,7 @@ impl Store {
 
     pub(crate) fn compact_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         session: &SessionId,
         summaries: &[NewSummary<'_>],
         context: Option<&[u8]>,
@@ -63,12 +63,12 @@ impl Store {
             at: at.into(),
         });
         self.writing(|open| {
-            if !self.is_current(ticket) {
-                return Ok(Err(WriteError::Outdated));
+            if !self.is_current(epoch) {
+                return Err(Abort::Refused(WriteError::Outdated));
             }
             match open.perform(&op)? {
-                Ok(Outcome::Compacted(ids)) => Ok(Ok(ids)),
-                other => unexpected(other),
+                Outcome::Compacted(ids) => Ok(ids),
+                other => unexpected(&other),
             }
         })
     }
@@ -128,7 +128,7 @@ impl Store {
     }
 
     /// What the engine keeps of a session, as it was set last; `None` where there is none, and
-    /// after a forget, which removes all but [`StateKind::Gate`].
+    /// after an erasure, which removes all but [`StateKind::Gate`].
     ///
     /// # Errors
     /// [`ReadError`].
@@ -155,21 +155,21 @@ impl Store {
 
     pub(crate) fn set_state_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         session: &SessionId,
         kind: StateKind,
         bytes: &[u8],
     ) -> Result<(), WriteError> {
         check_state(bytes)?;
         let op = Op::SetState { session: session.as_str(), kind: kind.to_byte(), bytes };
-        self.writing(|open| match self.is_current(ticket) {
-            true => Ok(open.perform(&op)?.map(|_| ())),
-            false => Ok(Err(WriteError::Outdated)),
+        self.writing(|open| match self.is_current(epoch) {
+            true => open.perform(&op).map(|_| ()),
+            false => Err(Abort::Refused(WriteError::Outdated)),
         })
     }
 
     /// What the model saw in a turn, as it was stored with the reply; `None` where nothing was, and
-    /// after a forget, which removes all.
+    /// after an erasure, which removes all.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -185,9 +185,9 @@ impl Store {
     ) -> Result<T, ReadError> {
         self.reading(|open| {
             let Some(record) = crate::store::sessions::find(open, session)? else {
-                return Ok(Ok(T::default()));
+                return Ok(T::default());
             };
-            Ok(Ok(read(&open.database.begin_read()?, record.number)?))
+            Ok(read(&open.database.begin_read()?, record.number)?)
         })
     }
 }

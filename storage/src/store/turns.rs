@@ -6,13 +6,13 @@ use garret_core::token::Token;
 
 use crate::conversations::op::Reply;
 use crate::conversations::view::NewReply;
-use crate::ground::error::{Fault, WriteError};
+use crate::ground::error::{Abort, Fault, WriteError};
 use crate::ground::limits::check_size;
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::store::Store;
 use crate::store::sessions::find;
-use crate::store::snapshot::Ticket;
+use crate::store::snapshot::ErasureEpoch;
 use crate::vectors::UnitKey;
 
 impl Store {
@@ -30,8 +30,8 @@ impl Store {
         check_size("the message", text.len())?;
         let op = Op::Accept { session: session.as_str(), text, at: at.into() };
         self.writing(|open| match open.perform(&op)? {
-            Ok(Outcome::Accepted { seq, .. }) => Ok(Ok(seq)),
-            other => unexpected(other),
+            Outcome::Accepted { seq, .. } => Ok(seq),
+            other => unexpected(&other),
         })
     }
 
@@ -51,7 +51,7 @@ impl Store {
 
     pub(crate) fn reply_since(
         &self,
-        ticket: Option<Ticket>,
+        epoch: Option<ErasureEpoch>,
         session: &SessionId,
         seq: TurnSeq,
         reply: NewReply<'_>,
@@ -76,12 +76,12 @@ impl Store {
             trace => Op::TracedReply { reply: bare, trace },
         };
         self.writing(|open| {
-            if !self.is_current(ticket) {
-                return Ok(Err(WriteError::Outdated));
+            if !self.is_current(epoch) {
+                return Err(Abort::Refused(WriteError::Outdated));
             }
             match open.perform(&op)? {
-                Ok(Outcome::Replied { .. }) => Ok(Ok(())),
-                other => unexpected(other),
+                Outcome::Replied { .. } => Ok(()),
+                other => unexpected(&other),
             }
         })
     }
@@ -94,8 +94,8 @@ impl Store {
     pub fn rename(&self, session: &SessionId, to: &SessionId) -> Result<(), WriteError> {
         let op = Op::Rename { session: session.as_str(), to: to.as_str() };
         self.writing(|open| match open.perform(&op)? {
-            Ok(Outcome::Renamed { .. }) => Ok(Ok(())),
-            other => unexpected(other),
+            Outcome::Renamed { .. } => Ok(()),
+            other => unexpected(&other),
         })
     }
 
@@ -106,7 +106,7 @@ impl Store {
     pub fn set_title(&self, session: &SessionId, title: &str) -> Result<(), WriteError> {
         check_size("the title", title.len())?;
         let op = Op::SetTitle { session: session.as_str(), title };
-        self.writing(|open| Ok(open.perform(&op)?.map(|_| ())))
+        self.writing(|open| open.perform(&op).map(|_| ()))
     }
 
     /// Removes a session with all its turns, replies, receipts and vectors. Neither the journal nor
@@ -118,9 +118,9 @@ impl Store {
     /// says, and save that vectors may have to be made anew.
     pub fn delete(&self, session: &SessionId) -> Result<(), WriteError> {
         let number = self.reading(|open| match find(open, session) {
-            Ok(found) => Ok(Ok(found.map(|record| record.number))),
-            Err(Fault::Damaged { .. }) => Ok(Ok(None)),
-            Err(fault) => Err(fault),
+            Ok(found) => Ok(found.map(|record| record.number)),
+            Err(Fault::Damaged { .. }) => Ok(None),
+            Err(fault) => Err(fault.into()),
         });
         let known: Vec<u64> = number.unwrap_or_default().into_iter().collect();
         let is_of = |numbers: &[u64], key: UnitKey| {
@@ -139,11 +139,11 @@ impl Store {
     fn remove(&self, session: &SessionId) -> Result<Vec<u64>, WriteError> {
         let op = Op::Delete { session: session.as_str() };
         self.writing(|open| {
-            // Whoever holds a ticket and writes comes before this or is refused.
+            // Whoever has an epoch and writes comes before this or is refused.
             self.snapshots.wipe(self.media())?;
             match open.perform(&op)? {
-                Ok(Outcome::Deleted { numbers }) => Ok(Ok(numbers)),
-                other => unexpected(other),
+                Outcome::Deleted { numbers } => Ok(numbers),
+                other => unexpected(&other),
             }
         })
     }
@@ -155,7 +155,7 @@ impl Store {
     /// # Errors
     /// [`WriteError`]; the writes stay in the journal then.
     pub fn fold(&self) -> Result<(), WriteError> {
-        self.writing(|open| open.fold().map(Ok))
+        self.writing(|open| Ok(open.fold()?))
     }
 
     /// Idle work on the journal: a [fold](Self::fold), if so much waits that one will be due before
@@ -165,26 +165,21 @@ impl Store {
     /// As [`Store::fold`].
     pub fn tend_journal(&self) -> Result<bool, WriteError> {
         self.writing(|open| match open.journal.is_half_full() {
-            true => open.fold().map(|()| Ok(true)),
-            false => Ok(Ok(false)),
+            true => Ok(open.fold().map(|()| true)?),
+            false => Ok(false),
         })
     }
 
-    /// How many writes wait in the journal.
+    /// Returns the number of writes that wait in the journal.
     ///
     /// # Errors
     /// [`ReadError`](crate::ReadError).
     pub fn pending(&self) -> Result<u64, crate::ReadError> {
-        self.reading(|open| Ok(Ok(open.journal.pending())))
+        self.reading(|open| Ok(open.journal.pending()))
     }
 }
 
-/// What an operation answers that isn't what it is meant to.
-pub(crate) fn unexpected<T>(
-    outcome: Result<Outcome, WriteError>,
-) -> Result<Result<T, WriteError>, Fault> {
-    match outcome {
-        Ok(outcome) => Err(Fault::Engine(format!("an operation came to {outcome:?}"))),
-        Err(refusal) => Ok(Err(refusal)),
-    }
+/// Reports an outcome that isn't one of its operation.
+pub(crate) fn unexpected<T, E>(outcome: &Outcome) -> Result<T, Abort<E>> {
+    Err(Fault::Engine(format!("an operation came to {outcome:?}")).into())
 }

@@ -201,11 +201,11 @@ impl Store {
         let found = match key {
             UnitKey::Words { session, turn } => self.reading(|open| {
                 let turns = open.database.begin_read()?.open_table(TURNS)?;
-                Ok(Ok(turns.get(&turn_key(session, turn))?.is_some()))
+                Ok(turns.get(&turn_key(session, turn))?.is_some())
             }),
             UnitKey::Reply { session, turn } => self.reading(|open| {
                 let replies = open.database.begin_read()?.open_table(REPLIES)?;
-                Ok(Ok(replies.get(&turn_key(session, turn))?.is_some()))
+                Ok(replies.get(&turn_key(session, turn))?.is_some())
             }),
             UnitKey::Fact { id } => self.fact(crate::FactId(id)).map(|fact| fact.is_some()),
         };

@@ -79,7 +79,7 @@ impl Store {
         let sections: [(&str, Section); 2] =
             [("file of the records", files::pages), ("journal", files::journal)];
         for (name, check) in sections {
-            let done = self.reading(|open| check(open, report).map(Ok));
+            let done = self.reading(|open| Ok(check(open, report)?));
             note(name, done, report)?;
         }
         Ok(())

@@ -40,7 +40,7 @@
 //! Limits: search doesn't find summaries; what they sum up is better evidence. Forgetting a turn
 //! removes the summaries above it, and any forgetting all states and traces.
 
-pub(crate) mod forget;
+pub(crate) mod erase;
 pub(crate) mod op;
 pub(crate) mod read;
 pub(crate) mod record;
@@ -53,5 +53,5 @@ pub use crate::ground::summary_id::{SummaryId, SummaryIdError};
 pub(crate) use crate::summaries::op::{Compaction, Draft};
 pub use crate::summaries::view::{NewSummary, StateKind, Summary, SummaryMethod};
 pub(crate) use crate::summaries::write::{
-    Said, Stop, Tables, Writer, apply, frontier, put_trace, remove_session, set_state,
+    Said, Tables, Writer, apply, frontier, put_trace, remove_session, set_state,
 };

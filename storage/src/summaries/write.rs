@@ -6,7 +6,7 @@ use redb::{ReadableTable, Table, WriteTransaction};
 use crate::conversations::erased::FORGOTTEN;
 use crate::conversations::record::{ReplyRecord, TurnRecord};
 use crate::ground::codec::{encode, seal};
-use crate::ground::error::{Fault, WriteError, damaged, fault_from_redb};
+use crate::ground::error::{Abort, Fault, WriteError, damaged};
 use crate::ground::stamp::Stamp;
 use crate::ground::summary_error::SummaryError;
 use crate::ground::summary_id::SummaryId;
@@ -18,14 +18,6 @@ use crate::summaries::table::{
 };
 use crate::summaries::view::{StateKind, SummaryMethod};
 
-/// Why a compaction ends early.
-pub(crate) enum Stop {
-    Fault(Fault),
-    Refused(SummaryError),
-    /// It can't be, in what was written elsewhere.
-    Wrong(&'static str),
-}
-
 /// Stores the summaries of `op`, of the session of this number and with so many turns; their
 /// numbers. After a refusal the transaction must be dropped.
 pub(crate) fn apply(
@@ -33,12 +25,12 @@ pub(crate) fn apply(
     session: u64,
     turns: u64,
     op: &Compaction<'_>,
-) -> Result<Result<Vec<SummaryId>, WriteError>, Fault> {
+) -> Result<Vec<SummaryId>, Abort<WriteError>> {
     if let Some(context) = op.context {
         set_state(transaction, session, StateKind::Context.to_byte(), context)?;
     }
     if op.summaries.is_empty() {
-        return Ok(Ok(Vec::new()));
+        return Ok(Vec::new());
     }
     let mut tables = Tables::open(transaction)?;
     let said = Said {
@@ -46,18 +38,14 @@ pub(crate) fn apply(
         replies: &transaction.open_table(REPLIES)?,
         forgotten: &transaction.open_table(FORGOTTEN)?,
     };
-    let done = Writer::open(&mut tables, said, session, turns).and_then(|mut writer| {
+    let write = || {
+        let mut writer = Writer::open(&mut tables, said, session, turns)?;
         let ids = op.summaries.iter().map(|draft| writer.take(draft, op.at));
         let ids = ids.collect::<Result<Vec<_>, _>>()?;
         writer.finish()?;
         Ok(ids)
-    });
-    match done {
-        Ok(ids) => Ok(Ok(ids)),
-        Err(Stop::Refused(error)) => Ok(Err(error.into())),
-        Err(Stop::Wrong(why)) => Err(Fault::Engine(why.to_owned())),
-        Err(Stop::Fault(fault)) => Err(fault),
-    }
+    };
+    write().map_err(|abort: Abort<SummaryError>| abort.map(WriteError::from))
 }
 
 /// Stores a state of a session; nothing removes it.
@@ -157,7 +145,7 @@ impl<'w, 't> Writer<'w, 't> {
         said: Said<'w, 't>,
         session: u64,
         turns: u64,
-    ) -> Result<Self, Stop> {
+    ) -> Result<Self, Abort<SummaryError>> {
         let head = match to.heads.get(&session.to_be_bytes())? {
             Some(bytes) => HeadRecord::read(session, bytes.value())?,
             None => HeadRecord::new(session),
@@ -173,7 +161,11 @@ impl<'w, 't> Writer<'w, 't> {
     }
 
     /// Stores a summary, with the next number.
-    pub(crate) fn take(&mut self, draft: &Draft<'_>, at: Stamp) -> Result<SummaryId, Stop> {
+    pub(crate) fn take(
+        &mut self,
+        draft: &Draft<'_>,
+        at: Stamp,
+    ) -> Result<SummaryId, Abort<SummaryError>> {
         let (from, to) = (draft.first, draft.last);
         if draft.text.trim().is_empty() {
             return Err(SummaryError::Blank { from, to }.into());
@@ -212,7 +204,7 @@ impl<'w, 't> Writer<'w, 't> {
     }
 
     /// Enters a leaf of this number.
-    fn leaf(&mut self, draft: &Draft<'_>, id: u64) -> Result<Extent, Stop> {
+    fn leaf(&mut self, draft: &Draft<'_>, id: u64) -> Result<Extent, Abort<SummaryError>> {
         let (from, to, turns) = (draft.first, draft.last, self.turns);
         if from == 0 || from > to || to > turns {
             return Err(SummaryError::UnknownTurns { from, to, turns }.into());
@@ -246,7 +238,7 @@ impl<'w, 't> Writer<'w, 't> {
 
     /// When the first and the last of the turns was said, by clocks that could be trusted; 0 for
     /// neither. What can't be read doesn't count.
-    fn times(&self, from: u64, to: u64) -> Result<(i64, i64), Stop> {
+    fn times(&self, from: u64, to: u64) -> Result<(i64, i64), Abort<SummaryError>> {
         let (first, last) = (turn_key(self.session, from), turn_key(self.session, to));
         let mut times = Vec::new();
         for entry in self.said.turns.range::<&TurnKey>(&first..=&last)? {
@@ -265,7 +257,7 @@ impl<'w, 't> Writer<'w, 't> {
     }
 
     /// Makes a condensed summary of this number the parent of its sources.
-    fn node(&mut self, draft: &Draft<'_>, id: u64) -> Result<Extent, Stop> {
+    fn node(&mut self, draft: &Draft<'_>, id: u64) -> Result<Extent, Abort<SummaryError>> {
         let sources = draft.sources.iter().map(|source| self.source(*source));
         let sources = sources.collect::<Result<Vec<_>, _>>()?;
         let [head, .., tail] = &*sources else { return Err(SummaryError::TooFew.into()) };
@@ -290,7 +282,7 @@ impl<'w, 't> Writer<'w, 't> {
     }
 
     /// A summary that can become a source.
-    fn source(&self, id: u64) -> Result<SummaryRecord, Stop> {
+    fn source(&self, id: u64) -> Result<SummaryRecord, Abort<SummaryError>> {
         let Some(bytes) = self.to.summaries.get(&summary_key(self.session, id))? else {
             return Err(SummaryError::UnknownSummary { id: SummaryId(id) }.into());
         };
@@ -303,7 +295,11 @@ impl<'w, 't> Writer<'w, 't> {
     }
 
     /// Whether a source starts where the one before ends, apart from forgotten turns.
-    fn follow(&self, before: &SummaryRecord, after: &SummaryRecord) -> Result<(), Stop> {
+    fn follow(
+        &self,
+        before: &SummaryRecord,
+        after: &SummaryRecord,
+    ) -> Result<(), Abort<SummaryError>> {
         let gap = SummaryError::Gap { before: SummaryId(before.id), after: SummaryId(after.id) };
         let (from, to) = (before.last.saturating_add(1), after.first.saturating_sub(1));
         let missing = after.first.checked_sub(from).ok_or_else(|| gap.clone())?;
@@ -313,20 +309,20 @@ impl<'w, 't> Writer<'w, 't> {
         }
     }
 
-    fn forgotten_among(&self, from: u64, to: u64) -> Result<u64, Stop> {
+    fn forgotten_among(&self, from: u64, to: u64) -> Result<u64, Abort<SummaryError>> {
         let (first, last) = (turn_key(self.session, from), turn_key(self.session, to));
         let count = self.said.forgotten.range::<&TurnKey>(&first..=&last)?.count();
         Ok(u64::try_from(count).unwrap_or(u64::MAX))
     }
 
-    fn save(&mut self, record: &SummaryRecord) -> Result<(), Stop> {
+    fn save(&mut self, record: &SummaryRecord) -> Result<(), Abort<SummaryError>> {
         let key = summary_key(self.session, record.id);
         self.to.summaries.insert(&key, encode(record)?.as_slice())?;
         Ok(())
     }
 
     /// Moves the frontier on.
-    pub(crate) fn finish(self) -> Result<(), Stop> {
+    pub(crate) fn finish(self) -> Result<(), Abort<SummaryError>> {
         let (session, from) = (self.session, self.head.frontier);
         let frontier = frontier(session, from, &self.to.leaves, self.said.forgotten)?;
         let head = HeadRecord { frontier, ..self.head };
@@ -358,21 +354,11 @@ pub(crate) fn frontier(
     Ok(frontier)
 }
 
-fn mismatch(draft: &Draft<'_>, real_depth: u16, (real_from, real_to): (u64, u64)) -> Stop {
+fn mismatch(
+    draft: &Draft<'_>,
+    real_depth: u16,
+    (real_from, real_to): (u64, u64),
+) -> Abort<SummaryError> {
     let (depth, from, to) = (draft.depth, draft.first, draft.last);
     SummaryError::Mismatch { depth, from, to, real_depth, real_from, real_to }.into()
 }
-
-impl From<SummaryError> for Stop {
-    fn from(error: SummaryError) -> Self {
-        Self::Refused(error)
-    }
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-fault_from_redb!(Stop: StorageError, TableError);

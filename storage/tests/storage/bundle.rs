@@ -118,7 +118,7 @@ pub(crate) fn summed_up(store: &Store) -> Vec<String> {
 pub(crate) fn forget(store: &Store) {
     let selection = Selection { pattern: Some("pear tree"), ..Selection::default() };
     let at = WallTime { unix_ms: 95, confidence: Confidence::Good };
-    assert_eq!(store.forget(&selection, at, false).unwrap().erasure, Some(1));
+    assert_eq!(store.erase(&selection, at, false).unwrap().erasure, Some(1));
 }
 
 /// Every fact with what belongs to it.

@@ -410,7 +410,7 @@ pub(crate) fn apply(store: &Store, model: &mut Model, op: &Op) {
             }
         }
         Op::Fold => store.fold().unwrap(),
-        Op::Compact => drop(store.compact().unwrap()),
+        Op::Compact => drop(store.vacuum().unwrap()),
         Op::Tend => drop(store.tend_index(1).unwrap()),
         Op::Reopen | Op::Kill => unreachable!("whoever has the store reopens it"),
     }
@@ -555,7 +555,7 @@ fn supersede(store: &Store, model: &mut Model, old: usize, told: &Told) {
 }
 
 fn forget(store: &Store, selection: &Selection<'_>) {
-    let forgotten = store.forget(selection, wall(Some(0)), false).unwrap();
+    let forgotten = store.erase(selection, wall(Some(0)), false).unwrap();
     assert!(forgotten.unfinished.is_none(), "{forgotten:?}");
 }
 

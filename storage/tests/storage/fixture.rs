@@ -96,7 +96,7 @@ fn version_2_is_written_anew_as_it_is() {
         Store::on_media(namespace, move |part| Ok(Box::new(disk.part(part).clone()))).unwrap()
     };
     let store = open();
-    store.compact().unwrap();
+    store.vacuum().unwrap();
     check_version_2(&store);
     drop(store);
     check_version_2(&open());

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use garret_hal::media::RamMedium;
 use garret_storage::search::Speaker;
 use garret_storage::{
-    Added, FactError, FactFilter, FactId, FactKind, ForgottenItem, ForgottenKind, ImportedTurn,
-    Link, LinkKind, NewFact, Node, Origin, Part, ReadError, Selection, Store, Trace, WriteError,
+    Added, ErasedItem, ErasedKind, FactError, FactFilter, FactId, FactKind, ImportedTurn, Link,
+    LinkKind, NewFact, Node, Origin, Part, ReadError, Selection, Store, Trace, WriteError,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -22,8 +22,8 @@ fn store() -> (Disk<RamMedium>, Store) {
     (disk, store)
 }
 
-fn forget(store: &Store, selection: &Selection<'_>) -> Vec<ForgottenItem> {
-    let forgotten = store.forget(selection, AT, false).unwrap();
+fn forget(store: &Store, selection: &Selection<'_>) -> Vec<ErasedItem> {
+    let forgotten = store.erase(selection, AT, false).unwrap();
     assert!(forgotten.unfinished.is_none());
     assert_eq!(store.verify().unwrap().problems, []);
     forgotten.items
@@ -33,7 +33,7 @@ fn of_turns<'a>(turns: &'a [(garret_core::id::SessionId, u64)]) -> Selection<'a>
     Selection { turns, ..Selection::default() }
 }
 
-fn ids(items: &[ForgottenItem]) -> Vec<&str> {
+fn ids(items: &[ErasedItem]) -> Vec<&str> {
     items.iter().map(|item| &*item.id).collect()
 }
 
@@ -42,7 +42,7 @@ fn a_pattern_takes_all_that_has_it_and_all_that_rests_on_that() {
     let disk = Disk::of(told());
     let store = disk.open();
     let before = read(&store);
-    let dry = store.forget(&selection(), AT, true).unwrap();
+    let dry = store.erase(&selection(), AT, true).unwrap();
     assert_eq!((read(&store), disk.images() == told()), (before, true));
     assert_eq!((dry.erasure, dry.files), (None, None));
     let items = forget(&store, &selection());
@@ -69,7 +69,7 @@ fn a_pattern_takes_all_that_has_it_and_all_that_rests_on_that() {
     ];
     assert_eq!(ids(&items), expected);
     assert!(items.iter().all(|item| item.bytes > 0));
-    assert_eq!(items[0].kind, ForgottenKind::Title);
+    assert_eq!(items[0].kind, ErasedKind::Title);
     let erasure = store.erasures().unwrap()[0];
     assert_eq!((erasure.number, erasure.turns, erasure.replies, erasure.facts), (1, 3, 1, 3));
     assert_eq!((erasure.titles, erasure.entities, erasure.links), (1, 2, 1));
@@ -79,7 +79,7 @@ fn a_pattern_takes_all_that_has_it_and_all_that_rests_on_that() {
     assert!(!holds_canary(&disk.images()));
     assert!(store.search("xylophone", None, 5).unwrap().hits.is_empty());
     // Nothing more to forget: no second line in the ledger.
-    assert_eq!(store.forget(&selection(), AT, false).unwrap().erasure, None);
+    assert_eq!(store.erase(&selection(), AT, false).unwrap().erasure, None);
     assert_eq!(store.erasures().unwrap().len(), 1);
 }
 
@@ -269,13 +269,13 @@ fn words_are_forgotten_in_any_case_and_form() {
 fn sessions_that_are_named_so_are_told_and_stay() {
     let (_, store) = store();
     store.accept(&id("about-xylophone-7731"), "Nothing.", AT).unwrap();
-    let forgotten = store.forget(&selection(), AT, false).unwrap();
+    let forgotten = store.erase(&selection(), AT, false).unwrap();
     assert_eq!(
         (forgotten.items, forgotten.named),
         (vec![], vec!["about-xylophone-7731".to_owned()])
     );
     store.rename(&id("about-xylophone-7731"), &id("b")).unwrap();
-    store.compact().unwrap();
+    store.vacuum().unwrap();
     assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
 }
 
@@ -292,7 +292,7 @@ fn what_is_not_there_cannot_be_forgotten() {
         Selection { facts: &[FactId(9)], ..Selection::default() },
         Selection { pattern: Some(" \u{a0}\n"), ..Selection::default() },
     ]
-    .map(|selection| store.forget(&selection, AT, false).unwrap_err());
+    .map(|selection| store.erase(&selection, AT, false).unwrap_err());
     assert!(matches!(refusals[0], WriteError::UnknownSession { .. }));
     assert!(matches!(refusals[1], WriteError::UnknownSession { .. }));
     assert!(matches!(refusals[2], WriteError::UnknownTurn { turn: 5, .. }));
@@ -430,10 +430,10 @@ fn check(ops: &[Op], picks: &[Index], turn: Option<u8>) -> Result<(), TestCaseEr
     with_derived(&store, &mut gone);
 
     let selection = Selection { facts: &chosen, turns: &turns, ..Selection::default() };
-    let items = store.forget(&selection, AT, false)?.items;
+    let items = store.erase(&selection, AT, false)?.items;
     let told: BTreeSet<_> = items
         .iter()
-        .filter(|item| item.kind == ForgottenKind::Fact)
+        .filter(|item| item.kind == ErasedKind::Fact)
         .map(|item| item.id.parse::<FactId>().unwrap().0)
         .collect();
     prop_assert_eq!(&told, &gone);

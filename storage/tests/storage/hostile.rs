@@ -108,7 +108,7 @@ fn going_through_facts_outlasts_a_rewrite() {
     let (store, mut seen) = (with_facts(200), Vec::new());
     let each = |fact: &garret_storage::FactView<'_>| {
         if seen.len() % 70 == 0 {
-            store.compact().unwrap();
+            store.vacuum().unwrap();
         }
         seen.push(fact.id.0);
     };
@@ -134,7 +134,7 @@ impl Medium for Meddler {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), MediumError> {
         if self.writes.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.store.compact().unwrap();
+            self.store.vacuum().unwrap();
         }
         self.bytes.write_at(offset, bytes)
     }

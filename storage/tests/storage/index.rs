@@ -315,7 +315,7 @@ fn what_is_deleted_or_forgotten_leaves_the_file() {
     assert!(!store.tend_index(10_000).unwrap());
 
     let selection = Selection { pattern: Some("Nebukadnezar"), ..Selection::default() };
-    store.forget(&selection, AT, false).unwrap();
+    store.erase(&selection, AT, false).unwrap();
     assert_eq!(store.verify_erased(b"nebukadnezar").unwrap(), []);
     assert_eq!(store.search("nebukadnezar", None, 1).unwrap().hits, []);
     store.tend_index(1).unwrap();

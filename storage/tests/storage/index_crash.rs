@@ -27,7 +27,7 @@ fn a_search_is_right_wherever_the_power_went() {
     store.delete(&"more".parse().unwrap()).unwrap();
     store.tend_index(1).unwrap();
     let turns = &[(session.clone(), 3)];
-    store.forget(&Selection { turns, ..Selection::default() }, AT, false).unwrap();
+    store.erase(&Selection { turns, ..Selection::default() }, AT, false).unwrap();
     store.tend_index(1).unwrap();
     store.accept(&session, "The last rain.", AT).unwrap();
     drop(store);

@@ -118,7 +118,7 @@ fn what_ended_lost_its_pin() {
     store.supersede(second, &note("d", 5.0), day(4)).unwrap();
     assert_eq!(pinned(&store, 9), [(4, Pin::User)]);
     let forgotten = Selection { facts: &[FactId(4)], ..Selection::default() };
-    store.forget(&forgotten, day(9), false).unwrap();
+    store.erase(&forgotten, day(9), false).unwrap();
     assert_eq!(pinned(&store, 9), []);
 }
 

@@ -193,7 +193,7 @@ fn what_is_forgotten_is_in_no_file_of_the_directory() {
     tell(&store);
     assert!(!find(&store, CANARY, 5).hits.is_empty());
     assert!(!holds().is_empty());
-    store.forget(&selection(), at(MAY_8), false).unwrap();
+    store.erase(&selection(), at(MAY_8), false).unwrap();
     assert_eq!(holds(), [""; 0]);
     assert!(find(&store, CANARY, 5).hits.is_empty());
     drop(store);

@@ -253,7 +253,7 @@ fn forgetting_can_be_cut_anywhere() {
     let disk = Disk::recording(told());
     let store = disk.open();
     let start = disk.0[0].ops();
-    assert!(store.forget(&selection(), AT, false).unwrap().unfinished.is_none());
+    assert!(store.erase(&selection(), AT, false).unwrap().unfinished.is_none());
     let after = read(&store);
     assert!(!after.iter().any(|line| line.to_lowercase().contains(CANARY)));
     let recording = disk.0[0].recording();
@@ -272,7 +272,7 @@ fn forgetting_can_be_cut_anywhere() {
             if found == before {
                 early += 1;
                 assert!(cut.ops < recording.ops().len(), "it was acknowledged");
-                assert!(store.forget(&selection(), AT, false).unwrap().unfinished.is_none());
+                assert!(store.erase(&selection(), AT, false).unwrap().unfinished.is_none());
             } else {
                 late += 1;
                 assert_eq!(found, after, "{cut:?}, seed {seed}");
@@ -298,7 +298,7 @@ fn forgetting_can_be_cut_anywhere() {
 fn going_on_can_be_cut_like_anything_else() {
     let disk = Disk::recording(told());
     let store = disk.open();
-    store.forget(&selection(), AT, false).unwrap();
+    store.erase(&selection(), AT, false).unwrap();
     let after = read(&store);
     let recording = disk.0[0].recording();
     drop(store);
@@ -320,7 +320,7 @@ fn going_on_can_be_cut_like_anything_else() {
             let store = disk.open();
             let found = read(&store);
             assert!(found == after || found == accepted, "{cut:?}");
-            store.compact().unwrap();
+            store.vacuum().unwrap();
             assert!(!holds_canary(&disk.images()));
             assert_eq!(read(&store), found);
         }
@@ -338,7 +338,7 @@ fn compacting_gives_the_room_of_deleted_sessions_back() {
     store.delete(&id("long")).unwrap();
     let before = read(&store);
     assert!(holds_canary(&disk.images()));
-    let compacted = store.compact().unwrap();
+    let compacted = store.vacuum().unwrap();
     assert!(!holds_canary(&disk.images()));
     assert_eq!(read(&store), before);
     let total = |disk: &Disk<RamMedium>| disk.images().iter().map(Vec::len).sum::<usize>() as u64;
@@ -354,10 +354,10 @@ fn compacting_gives_the_room_of_deleted_sessions_back() {
 fn an_empty_store_is_compacted_to_nothing() {
     let disk = Disk::<RamMedium>::default();
     let store = disk.open();
-    assert_eq!(store.compact().unwrap().after, 0);
+    assert_eq!(store.vacuum().unwrap().after, 0);
     assert!(disk.images().iter().all(Vec::is_empty));
     store.accept(&id("a"), "one", AT).unwrap();
-    assert_eq!(store.compact().unwrap().after, store.disk_len().unwrap());
+    assert_eq!(store.vacuum().unwrap().after, store.disk_len().unwrap());
     assert_eq!(store.session(&id("a")).unwrap().unwrap().turns, 1);
 }
 
@@ -366,7 +366,7 @@ fn a_store_on_one_medium_is_rewritten_by_way_of_memory() {
     let medium = RamMedium::new();
     let store = Store::on_medium("home", Box::new(medium.clone())).unwrap();
     tell(&store);
-    let forgotten = store.forget(&selection(), AT, false).unwrap();
+    let forgotten = store.erase(&selection(), AT, false).unwrap();
     assert!(forgotten.unfinished.is_none() && forgotten.erasure == Some(1));
     assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
     assert!(!holds_canary(&alone(medium.snapshot())));
@@ -383,7 +383,7 @@ fn files_are_rewritten_in_their_place() {
     tell(&store);
     let next = store.path().unwrap().with_extension("next");
     assert!(!next.exists());
-    store.forget(&selection(), AT, false).unwrap();
+    store.erase(&selection(), AT, false).unwrap();
     assert_eq!(std::fs::read(&next).unwrap(), b"");
     let before = read(&store);
     for entry in std::fs::read_dir(dir.path()).unwrap() {
@@ -401,7 +401,7 @@ fn a_full_disk_leaves_the_records_as_they_are() {
     let (before, after) = {
         let store = Disk::of(told()).open();
         let before = read(&store);
-        store.forget(&selection(), AT, false).unwrap();
+        store.erase(&selection(), AT, false).unwrap();
         (before, read(&store))
     };
     let (mut refused, mut done) = (0, 0);
@@ -410,7 +410,7 @@ fn a_full_disk_leaves_the_records_as_they_are() {
         let disk = Disk::recording(told());
         disk.0[0].set_faults(Faults { capacity: Some(used + room), ..Faults::default() });
         let store = disk.open();
-        let forgotten = match store.forget(&selection(), AT, false) {
+        let forgotten = match store.erase(&selection(), AT, false) {
             // The file grows by as much as it has when the change itself finds no free page.
             Err(WriteError::Full) if room < 300_000 => {
                 assert!(read(&store) == before, "half of it is forgotten");
@@ -426,7 +426,7 @@ fn a_full_disk_leaves_the_records_as_they_are() {
         refused += 1;
         assert!(matches!(error, WriteError::Full), "{error}");
         assert!(disk.part(Part::Next).is_empty().unwrap(), "it keeps the room");
-        assert!(matches!(store.compact(), Err(WriteError::Full)));
+        assert!(matches!(store.vacuum(), Err(WriteError::Full)));
         match store.accept(&id("kitchen"), "It goes on.", AT) {
             Ok(_) => {}
             Err(error) => assert!(matches!(error, WriteError::Full) && room < 20_000, "{error}"),
@@ -449,13 +449,13 @@ fn a_full_disk_leaves_the_records_as_they_are() {
 fn a_copy_that_fails_is_made_later() {
     let expected = {
         let store = Disk::of(told()).open();
-        store.forget(&selection(), AT, false).unwrap();
+        store.erase(&selection(), AT, false).unwrap();
         read(&store)
     };
     for left in 1..400 {
         let disk = Disk::stubborn(told(), left);
         let store = disk.open();
-        let outcome = store.forget(&selection(), AT, false);
+        let outcome = store.erase(&selection(), AT, false);
         disk.heal(false);
         if matches!(&outcome, Ok(forgotten) if forgotten.unfinished.is_none()) {
             assert!(left > 20, "only {left} changes");
@@ -469,7 +469,7 @@ fn a_copy_that_fails_is_made_later() {
         assert_eq!(read(&store), found);
         disk.heal(true);
         if outcome.is_err() && found != expected {
-            store.forget(&selection(), AT, false).unwrap();
+            store.erase(&selection(), AT, false).unwrap();
         }
         store.accept(&id("kitchen"), "Yes.", AT).unwrap();
         assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), [], "{left}");

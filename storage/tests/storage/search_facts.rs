@@ -470,7 +470,7 @@ fn names_are_known_when_they_are_new_and_no_more_when_they_are_forgotten() {
     let rose = about(&store, "Rose", "Is a sister.");
     assert!(entity(&store, "who sells honey of rose?", bees) > 0.99);
     let selection = Selection { facts: &[rose], ..Selection::default() };
-    store.forget(&selection, at(MAY_8), false).unwrap();
+    store.erase(&selection, at(MAY_8), false).unwrap();
     assert_eq!(entity(&store, "who sells honey of rose?", bees), 0.0);
 }
 

@@ -11,7 +11,7 @@ const CONVERSATION: SnapshotKind = SnapshotKind::Conversation;
 const MADE_FOR: [u8; 32] = [9; 32];
 
 fn save(store: &Store, kind: SnapshotKind, pieces: &[&[u8]]) -> bool {
-    store.save_snapshot(kind, store.ticket(), &MADE_FOR, pieces).unwrap()
+    store.save_snapshot(kind, store.erasure_epoch(), &MADE_FOR, pieces).unwrap()
 }
 
 fn load(store: &Store, kind: SnapshotKind) -> Result<Vec<u8>, Unusable> {
@@ -47,7 +47,7 @@ fn a_snapshot_comes_back_to_whom_it_was_made_for() {
 fn what_is_forgotten_is_in_no_snapshot() {
     let forget = |store: &Store| {
         let selection = Selection { pattern: Some(CANARY), ..Selection::default() };
-        store.forget(&selection, AT, false).unwrap();
+        store.erase(&selection, AT, false).unwrap();
     };
     let delete = |store: &Store| store.delete(&id("kitchen")).unwrap();
     for remove in [&forget as &dyn Fn(&Store), &delete] {
@@ -57,12 +57,12 @@ fn what_is_forgotten_is_in_no_snapshot() {
         for kind in [CONVERSATION, SnapshotKind::Prefix] {
             assert!(save(&store, kind, &[b"state of ", CANARY.as_bytes()]));
         }
-        let ticket = store.ticket();
+        let epoch = store.erasure_epoch();
         remove(&store);
         for part in [Part::Conversation, Part::Prefix] {
             assert!(disk.part(part).is_empty().unwrap(), "{part:?}");
         }
-        let late = store.save_snapshot(CONVERSATION, ticket, &MADE_FOR, &[b"state"]).unwrap();
+        let late = store.save_snapshot(CONVERSATION, epoch, &MADE_FOR, &[b"state"]).unwrap();
         assert!(!late && disk.part(Part::Conversation).is_empty().unwrap());
         assert!(save(&store, CONVERSATION, &[b"state without it"]));
         let kept = disk.part(Part::Conversation).snapshot();
@@ -87,9 +87,9 @@ fn a_full_disk_leaves_none() {
         })
     })
     .unwrap();
-    let ticket = store.ticket();
+    let epoch = store.erasure_epoch();
     let state = [7_u8; 400];
-    let saved = store.save_snapshot(CONVERSATION, ticket, &MADE_FOR, &[&state]);
+    let saved = store.save_snapshot(CONVERSATION, epoch, &MADE_FOR, &[&state]);
     assert!(matches!(saved, Err(WriteError::Full | WriteError::Medium(_))), "{saved:?}");
     assert!(load(&store, CONVERSATION).is_err());
 }

@@ -236,7 +236,7 @@ fn all_of_it_moves_with_a_rename_and_goes_with_a_delete() {
     assert_eq!(store.summaries(&other).unwrap().len(), 1);
     assert_eq!(store.summaries(&session()).unwrap(), []);
     store.rename(&other, &session()).unwrap();
-    store.compact().unwrap();
+    store.vacuum().unwrap();
     assert_eq!(store.frontier(&session()).unwrap(), 2);
     store.delete(&session()).unwrap();
     say(&store, 1, false);
@@ -261,7 +261,7 @@ fn a_delete_removes_what_the_model_saw_elsewhere() {
 fn forget_turns(store: &Store, turns: &[u64]) {
     let turns: Vec<_> = turns.iter().map(|turn| (session(), *turn)).collect();
     let selection = Selection { turns: &turns, ..Selection::default() };
-    assert!(store.forget(&selection, at(0), false).unwrap().unfinished.is_none());
+    assert!(store.erase(&selection, at(0), false).unwrap().unfinished.is_none());
     assert_eq!(store.verify().unwrap().problems, []);
 }
 
@@ -326,7 +326,7 @@ fn words_of_a_summary_or_a_state_are_forgotten_like_others() {
     compact(&store, &[leaf(3, 3)]).unwrap();
     store.set_state(&session(), StateKind::Carry, b"is it xylophone-7731?").unwrap();
     let selection = Selection { pattern: Some(CANARY), ..Selection::default() };
-    let forgotten = store.forget(&selection, at(0), false).unwrap();
+    let forgotten = store.erase(&selection, at(0), false).unwrap();
     let ids: Vec<_> = forgotten.items.iter().map(|item| (&*item.id, item.kind.as_str())).collect();
     assert_eq!(ids, [("kitchen/s1", "summary"), ("kitchen/carry", "state")]);
     assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
@@ -334,7 +334,7 @@ fn words_of_a_summary_or_a_state_are_forgotten_like_others() {
     assert_eq!(store.frontier(&session()).unwrap(), 0);
     // In a state alone.
     store.set_state(&session(), StateKind::Carry, b"is it xylophone-7731?").unwrap();
-    assert!(store.forget(&selection, at(0), false).unwrap().erasure.is_some());
+    assert!(store.erase(&selection, at(0), false).unwrap().erasure.is_some());
     assert_eq!(store.verify_erased(CANARY.as_bytes()).unwrap(), []);
-    assert!(store.forget(&selection, at(0), false).unwrap().erasure.is_none());
+    assert!(store.erase(&selection, at(0), false).unwrap().erasure.is_none());
 }

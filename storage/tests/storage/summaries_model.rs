@@ -314,7 +314,7 @@ pub(crate) fn apply(store: &Store, model: &mut Model, op: &Op) {
             }
             let turns = [(id(*session), turn)];
             let selection = Selection { turns: &turns, ..Selection::default() };
-            assert!(store.forget(&selection, AT, false).unwrap().unfinished.is_none());
+            assert!(store.erase(&selection, AT, false).unwrap().unfinished.is_none());
             found.forget(turn);
             for session in model.sessions.values_mut() {
                 session.states.retain(|kind, _| *kind == StateKind::Gate);
@@ -336,7 +336,7 @@ pub(crate) fn apply(store: &Store, model: &mut Model, op: &Op) {
             }
         }
         Op::Fold => store.fold().unwrap(),
-        Op::Rewrite => drop(store.compact().unwrap()),
+        Op::Rewrite => drop(store.vacuum().unwrap()),
         Op::Reopen => unreachable!("whoever has the store reopens it"),
     }
 }

@@ -94,7 +94,7 @@ fn take(store: &Store, step: &Step) {
         Step::Delete(session) => drop(store.delete(&id(session))),
         Step::ForgetWord => {
             let selection = Selection { pattern: Some("hat"), ..Selection::default() };
-            drop(store.forget(&selection, AT, false).unwrap());
+            drop(store.erase(&selection, AT, false).unwrap());
         }
         Step::Embed(most, left) => {
             let found = store.unembedded(most).unwrap();
@@ -103,7 +103,7 @@ fn take(store: &Store, step: &Step) {
             assert_eq!(store.add_vectors(&made).unwrap(), made.len());
         }
         Step::Set(embedder) => set(store, embedder),
-        Step::Compact => drop(store.compact().unwrap()),
+        Step::Compact => drop(store.vacuum().unwrap()),
         Step::Reopen => {}
     }
 }

@@ -288,7 +288,7 @@ fn what_is_forgotten_is_in_no_export() {
     assert!(before.iter().all(|text| text.matches("Nebukadnezar").count() > 3), "{before:?}");
     let selection = Selection { pattern: Some("nebukadnezar"), ..Selection::default() };
     let at = WallTime { unix_ms: talk::NOW_MS, confidence: Confidence::Good };
-    agent.store().forget(&selection, at, false).unwrap();
+    agent.store().erase(&selection, at, false).unwrap();
     let after = [written(agent.store(), &export::Options::default()), markdown(agent.store())];
     assert!(after.iter().all(|text| !text.to_lowercase().contains("nebukadnezar")), "{after:?}");
     let turns = exported(agent.store()).turns;

@@ -193,7 +193,7 @@ fn what_is_pinned_later_stands_in_the_newest_message() {
     assert_eq!(time + pinned, expected.len() - "Where do I live?".len());
     // What is forgotten is gone from both at once.
     let selection = Selection { facts: &[oslo], ..Selection::default() };
-    talk.store().forget(&selection, AT, false).unwrap();
+    talk.store().erase(&selection, AT, false).unwrap();
     say(&mut talk, "And now?");
     let system = system_message(model.prompts().last().unwrap());
     assert!(system.contains("I live in Bergen.") && !system.contains("Oslo"), "{system}");

@@ -15,7 +15,7 @@ use crate::talk::{READING, Talk, WINDOW, options, remark, text};
 const AT: WallTime = WallTime { unix_ms: NOW_MS, confidence: Confidence::Good };
 
 fn forget(store: &Store, selection: &Selection<'_>) {
-    store.forget(selection, AT, false).unwrap();
+    store.erase(selection, AT, false).unwrap();
 }
 
 fn current(store: &Store) -> Vec<Fact> {

@@ -31,7 +31,7 @@ impl Forgetful {
         let less = |left: usize| left.checked_sub(1);
         if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less) == Ok(1) {
             let selection = Selection { pattern: Some(SECRET), ..Selection::default() };
-            self.store.get().expect("armed").forget(&selection, AT, false).unwrap();
+            self.store.get().expect("armed").erase(&selection, AT, false).unwrap();
         }
     }
 }
@@ -145,7 +145,7 @@ fn a_fact_that_is_forgotten_while_its_message_is_read_does_not_come_back() {
         let facts = other.facts(&FactFilter::default()).unwrap().facts;
         if let Some(name) = facts.iter().find(|fact| fact.predicate == "name") {
             let selection = Selection { facts: &[name.id], ..Selection::default() };
-            other.forget(&selection, AT, false).unwrap();
+            other.erase(&selection, AT, false).unwrap();
         }
         Act::Say("value: Acme\n".into())
     });

@@ -9,7 +9,7 @@ use garret::config::Config;
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::Clock as _;
 use garret_hal::clock::SystemClock;
-use garret_storage::{Erasure, FactId, Forgotten, ForgottenKind, Selection, Store, Trace};
+use garret_storage::{ErasedKind, Erasure, ErasureReport, FactId, Selection, Store, Trace};
 use serde::Serialize;
 
 use super::id::Id;
@@ -28,7 +28,7 @@ pub(super) fn run(config: &Config, store: &Store, forget: &Forget) -> CommandRes
     };
     let at = SystemClock::new().wall();
     let typed = if forget.yes { chosen.typed(store)? } else { HashSet::new() };
-    let forgotten = store.forget(&selection, at, !forget.yes)?;
+    let forgotten = store.erase(&selection, at, !forget.yes)?;
     if forget.yes {
         lines::forget_in_file(config, &typed, forget.matching.as_deref())?;
     }
@@ -102,7 +102,7 @@ struct Item<'a> {
 }
 
 impl<'a> Report<'a> {
-    fn new(forgotten: &'a Forgotten, dry_run: bool) -> Self {
+    fn new(forgotten: &'a ErasureReport, dry_run: bool) -> Self {
         let items = forgotten.items.iter();
         let items =
             items.map(|item| Item { kind: item.kind.as_str(), id: &item.id, bytes: item.bytes });
@@ -120,7 +120,7 @@ impl<'a> Report<'a> {
     fn tell(&self) -> std::io::Result<()> {
         // All there are, one for each turn: nobody wants to read their names.
         let (traces, items): (Vec<_>, Vec<_>) =
-            self.items.iter().partition(|item| item.kind == ForgottenKind::Trace.as_str());
+            self.items.iter().partition(|item| item.kind == ErasedKind::Trace.as_str());
         for item in items {
             output::say(&format!("{:<8} {} ({} bytes)", item.kind, item.id, item.bytes))?;
         }
@@ -290,7 +290,7 @@ impl LeftTrace {
 
 /// `garret memory vacuum`.
 pub(super) fn vacuum(store: &Store, json: bool) -> Result<(), Box<dyn Error>> {
-    let files = store.compact()?;
+    let files = store.vacuum()?;
     let bytes_before = files.before;
     let bytes_after = files.after;
     if json {

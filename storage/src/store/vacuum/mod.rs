@@ -6,7 +6,7 @@
 use garret_core::medium::MediumError;
 use redb::ReadableDatabase as _;
 
-use crate::files::Compacted;
+use crate::files::VacuumReport;
 use crate::files::part::{Media, Part};
 use crate::ground::error::{Fault, ReadError, WriteError};
 use crate::open::Open;
@@ -34,13 +34,13 @@ impl Store {
     /// system) and backups are out of reach.
     ///
     /// [`delete`](Self::delete) doesn't do this, as it is dear: the bytes of a deleted session stay
-    /// in the file until they are written over, or this is called. [`forget`](Self::forget) does.
+    /// in the file until they are written over, or this is called. [`erase`](Self::erase) does.
     ///
     /// # Errors
     /// [`WriteError`]; the records are as they were then. After [`WriteError::Full`] in the last
     /// step (rare: when the new file is larger, or the file system has to find room for what is
     /// written in place) the store can be read, and the next write tries that step again.
-    pub fn compact(&self) -> Result<Compacted, WriteError> {
+    pub fn vacuum(&self) -> Result<VacuumReport, WriteError> {
         // A search reads a moment of the records that the file doesn't hold any more afterwards.
         let _held = self.derived.hold();
         let (mut vectors, mut slot) = (self.vectors.write(), self.slot());
@@ -71,7 +71,7 @@ impl Store {
         &self,
         slot: &mut Slot,
         vectors: &mut Option<VectorStore>,
-    ) -> Result<Compacted, Fault> {
+    ) -> Result<VacuumReport, Fault> {
         let before = self.total(slot).map_err(Fault::Medium)?;
         let whole = self.run(slot, true, |open| {
             open.fold()?;
@@ -90,7 +90,7 @@ impl Store {
             self.settle(slot)?;
             self.run(slot, false, |_| Ok(()))?;
         }
-        Ok(Compacted { before, after: self.total(slot).map_err(Fault::Medium)? })
+        Ok(VacuumReport { before, after: self.total(slot).map_err(Fault::Medium)? })
     }
 }
 
