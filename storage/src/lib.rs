@@ -99,6 +99,7 @@ mod files;
 mod ground;
 mod index;
 mod journal;
+mod open;
 mod postings;
 pub mod search;
 mod store;
@@ -118,17 +119,17 @@ pub use facts::{
     Added, Entity, EntityId, Fact, FactError, FactFilter, FactId, FactIdError, FactKind, FactPage,
     FactSource, FactView, Link, LinkKind, NewFact, Node, Origin, Outcome, Pin, Usage,
 };
+pub use files::Compacted;
 pub use files::name::{MAX_NAMESPACE_BYTES, NamespaceError, file_name, namespace_of, namespaces};
 pub use files::part::Part;
 pub use ground::error::{ReadError, WriteError};
 pub use ground::limits::MAX_BYTES;
+pub use open::error::OpenError;
 pub use store::Store;
-pub use store::error::OpenError;
 pub use store::since::Since;
 pub use store::snapshot::{SnapshotKind, Ticket, Unusable};
 pub use store::stats::{FactStats, Stats};
 pub use store::summaries::MAX_STATE_BYTES;
-pub use store::vacuum::Compacted;
 pub use summaries::{
     NewSummary, StateKind, Summary, SummaryError, SummaryId, SummaryIdError, SummaryMethod,
 };

@@ -25,7 +25,8 @@ use crate::prompt::prefix::PrefixError;
 use crate::prompt::tracked::Root;
 use crate::state;
 use crate::summarise::{
-    Job, MAX_TURNS, SourcePlace, Step, SummariserState, Survey, accept, extract, instruction,
+    AcceptError, Job, MAX_TURNS, SourcePlace, Step, SummariserState, Survey, accept, extract,
+    instruction,
 };
 
 /// The moment at which summarising is tried.
@@ -399,7 +400,7 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
             done.prefilled += answer.prefilled;
             done.generated += answer.generated;
             let mut count = |text: &str| self.count(text);
-            match accept(&answer, job, &told, most, &mut count)? {
+            match accept(&answer, job, &told, most, &mut count) {
                 Ok((text, tokens)) => {
                     let method = match step {
                         Step::Normal => SummaryMethod::Model,
@@ -407,7 +408,10 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
                     };
                     return Ok(Made { text, tokens, method });
                 }
-                Err(rejected) => tracing::debug!(%rejected, ?step, "an answer is no summary"),
+                Err(AcceptError::Rejected(why)) => {
+                    tracing::debug!(%why, ?step, "an answer is no summary");
+                }
+                Err(AcceptError::Count(error)) => return Err(error),
             }
         }
         let most = target.saturating_mul(2).min(LONGEST_EXTRACT).min(most);

@@ -54,7 +54,7 @@ pub struct Timing {
 }
 
 /// The model's view of a turn, as far as it is known before the reply.
-struct Seen {
+struct SeenPrompt {
     /// Tells whether something was erased since the message was accepted.
     ticket: Ticket,
     origin: SystemOrigin,
@@ -91,7 +91,8 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         let talk = Talk::new(session, turn, [text, &prompt.volatile], tokens);
         let native = self.tool_tokens.is_some();
         let mut draft = ReplyDraft::new(prompt.receipt, prompt.memory, native);
-        let seen = Seen { ticket, origin, volatile: prompt.volatile, observed: prompt.observed };
+        let seen =
+            SeenPrompt { ticket, origin, volatile: prompt.volatile, observed: prompt.observed };
         let is_volatile = !seen.volatile.is_empty();
         let run = self.converse(talk, &mut draft, cancel, on_text).await;
         let timing = Timing {
@@ -180,13 +181,13 @@ impl<M: ChatModel, E: PromptEncoder> Agent<M, E> {
         &mut self,
         turn: AcceptedTurn<'_>,
         draft: &ReplyDraft,
-        seen: Seen,
+        seen: SeenPrompt,
         timing: Timing,
         finish: StoredFinish,
         decision: &Decision,
     ) -> Result<(), TurnError> {
         let AcceptedTurn { session, turn, .. } = turn;
-        let Seen { ticket, origin, volatile, observed } = seen;
+        let SeenPrompt { ticket, origin, volatile, observed } = seen;
         let whole = self.trace(observed, &origin, volatile, draft, timing);
         let receipt = StoredReceipt {
             made_at: origin.made_at,

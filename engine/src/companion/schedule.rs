@@ -5,7 +5,7 @@ use garret_core::id::{SessionId, TurnSeq};
 use garret_storage::{FactId, ReadError, StateKind, Store, WriteError};
 
 use crate::embed::Embed;
-use crate::remember::cues::{self, Cues, Known, contradicted, topic_changed};
+use crate::remember::cues::{self, Cues, KnownFact, contradicted, topic_changed};
 use crate::remember::extract::latest;
 use crate::state;
 
@@ -176,7 +176,7 @@ fn contradicts(store: &Store, cues: &Cues) -> Result<bool, ReadError> {
         let known: Vec<_> = facts
             .iter()
             .filter(|fact| !fact.inferred)
-            .map(|fact| Known {
+            .map(|fact| KnownFact {
                 subject: &statement.subject,
                 relation: &fact.predicate,
                 object: fact.object.as_deref().unwrap_or(&fact.text),

@@ -113,7 +113,7 @@ pub(crate) fn show<E: PromptEncoder>(
     loop {
         let tracked = joined(&sections);
         let tokens = count(&tracked.text)?;
-        let fits = tokens <= budget.tracked && tracked.text.len() <= MOST_BYTES;
+        let fits = tokens <= budget.tracked && tracked.text.len() <= MAX_BYTES;
         if fits || !drop_last(&mut sections) {
             return Ok(Tracked { tokens, ..tracked });
         }
@@ -129,11 +129,11 @@ struct TrackedRecord {
     whole_tokens: u32,
     /// The head, and how to ask for the rest.
     named: String,
-    shown: Shown,
+    shown: Showing,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shown {
+enum Showing {
     No,
     Named,
     Whole,
@@ -148,7 +148,7 @@ fn of_fact(fact: &Fact) -> TrackedRecord {
         whole: fact_line(fact) + "\n",
         whole_tokens: 0,
         named: format!("{MARK}{head} (too long to show: lookup f{id})\n"),
-        shown: Shown::No,
+        shown: Showing::No,
     }
 }
 
@@ -177,7 +177,7 @@ fn of_root(root: &Root<'_>) -> TrackedRecord {
         whole: format!("[{head}]\n{lines}"),
         whole_tokens: 0,
         named: format!("[{head}; not shown: expand s{id}]\n"),
-        shown: Shown::No,
+        shown: Showing::No,
     }
 }
 
@@ -209,13 +209,13 @@ fn fill<E>(
     let mut used = head;
     for entry in entries {
         if used.saturating_add(entry.whole_tokens) <= room {
-            entry.shown = Shown::Whole;
+            entry.shown = Showing::Whole;
             used += entry.whole_tokens;
             continue;
         }
         let named = count(&entry.named)?;
         if used.saturating_add(named) <= room {
-            entry.shown = Shown::Named;
+            entry.shown = Showing::Named;
             used += named;
         }
     }
@@ -226,22 +226,22 @@ fn fill<E>(
 /// was one.
 fn drop_last(sections: &mut [(&str, Vec<TrackedRecord>)]) -> bool {
     let mut entries = sections.iter_mut().rev().flat_map(|(_, entries)| entries.iter_mut().rev());
-    let last = entries.find(|entry| entry.shown != Shown::No);
-    last.map(|entry| entry.shown = Shown::No).is_some()
+    let last = entries.find(|entry| entry.shown != Showing::No);
+    last.map(|entry| entry.shown = Showing::No).is_some()
 }
 
 fn joined(sections: &[(&str, Vec<TrackedRecord>); 3]) -> Tracked {
     let mut tracked = Tracked::default();
     for (head, entries) in sections {
-        let mut shown: Vec<_> = entries.iter().filter(|entry| entry.shown != Shown::No).collect();
+        let mut shown: Vec<_> = entries.iter().filter(|entry| entry.shown != Showing::No).collect();
         shown.sort_by_key(|entry| entry.place);
         if !shown.is_empty() {
             tracked.text += if tracked.text.is_empty() { HEAD } else { "" };
             tracked.text += head;
         }
-        let whole = |entry: &TrackedRecord| entry.shown == Shown::Whole;
+        let whole = |entry: &TrackedRecord| entry.shown == Showing::Whole;
         tracked.text.extend(shown.iter().map(|entry| match entry.shown {
-            Shown::Whole => entry.whole.as_str(),
+            Showing::Whole => entry.whole.as_str(),
             _ => entry.named.as_str(),
         }));
         let ids = shown.iter().filter(|entry| whole(entry)).map(|entry| entry.id);
@@ -268,7 +268,7 @@ const PINNED: &str = "[Pinned]\n";
 const PERSONA: &str = "[About the user]\n";
 const HIGHLIGHTS: &str = "[Earlier in this conversation]\n";
 /// Bytes of the whole, which is kept in a record of bounded size: tokens of much white space are long.
-const MOST_BYTES: usize = 40 << 10;
+const MAX_BYTES: usize = 40 << 10;
 /// Tokens that the whole may have more where it meets the instructions.
 const SEAM: u32 = 4;
 

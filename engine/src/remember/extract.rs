@@ -16,7 +16,7 @@ use garret_storage::{
 
 use garret_language::grounding::is_grounded;
 
-use super::cues::{Known, Statement, alike, contradicted};
+use super::cues::{KnownFact, Statement, alike, contradicted};
 
 /// A statement, with the turn and the message in which it was made.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +122,7 @@ impl HeardStatement<'_> {
             // Of other values where there can be one only, the new fact takes care.
             let replaced =
                 !statement.ended && relation == statement.relation && !is_multi_valued(relation);
-            let fact_is = Known { subject: &statement.subject, relation, object: value };
+            let fact_is = KnownFact { subject: &statement.subject, relation, object: value };
             if !replaced && contradicted(&statement, &[fact_is]).is_some() {
                 store.retract(fact.id, self.accepted.unix_ms)?;
                 ended += 1;
@@ -170,7 +170,7 @@ pub fn latest(store: &Store, subject: &str) -> Result<Vec<Fact>, ReadError> {
     let filter = FactFilter {
         subject: Some(subject),
         latest: true,
-        limit: MOST_KNOWN,
+        limit: MAX_KNOWN,
         ..FactFilter::default()
     };
     Ok(store.facts(&filter)?.facts)
@@ -187,10 +187,10 @@ pub fn copy_instruction(told: &HeardStatement<'_>) -> String {
 }
 
 /// Returns a grammar that allows, after `value: `, any run of words of `text` that begins with one of its
-/// first [`MOST_STARTS`], and nothing else.
+/// first [`MAX_STARTS`], and nothing else.
 pub fn copy_grammar(text: &str) -> String {
     let words: Vec<&str> = text.split_inclusive(char::is_whitespace).collect();
-    let starts = words.len().clamp(1, MOST_STARTS);
+    let starts = words.len().clamp(1, MAX_STARTS);
     let choices: Vec<String> = (0..starts).map(|at| format!("w{at}")).collect();
     let mut grammar = format!("root ::= \"{VALUE}\" ({}) \"\\n\"\n", choices.join(" | "));
     let mut space = "";
@@ -234,11 +234,11 @@ fn literal(text: &str) -> String {
 /// Begins an answer.
 const VALUE: &str = "value: ";
 /// Words with which a copied value may begin.
-pub const MOST_STARTS: usize = 3;
+pub const MAX_STARTS: usize = 3;
 /// Most tokens of a copied value.
 pub const COPY_TOKENS: u32 = 48;
 /// Most facts about one subject that are looked at.
-const MOST_KNOWN: usize = 500;
+const MAX_KNOWN: usize = 500;
 
 #[cfg(test)]
 mod tests {

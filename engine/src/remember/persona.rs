@@ -10,7 +10,7 @@ pub const USER: &str = "user";
 /// The predicate of the record.
 pub const PERSONA: &str = "persona";
 /// Most words of the record.
-pub const MOST_WORDS: usize = 200;
+pub const MAX_WORDS: usize = 200;
 
 /// Writes the record anew if the facts about the user changed; returns the new one.
 ///
@@ -57,7 +57,7 @@ fn compose(facts: &[Fact]) -> (String, Vec<FactId>) {
         }
         let part = format!("{}: {}. ", relation.replace('_', " "), values.join(", "));
         let words = |text: &str| text.split_whitespace().count();
-        if words(&text) + words(&part) > MOST_WORDS {
+        if words(&text) + words(&part) > MAX_WORDS {
             break;
         }
         text.push_str(&part);

@@ -22,6 +22,21 @@ pub(crate) enum Rejection {
     TooLong,
 }
 
+/// The error of taking a summary out of an answer.
+#[derive(Debug)]
+pub(crate) enum AcceptError<E> {
+    /// The answer is no summary.
+    Rejected(Rejection),
+    /// Its tokens can't be counted.
+    Count(E),
+}
+
+impl<E> From<Rejection> for AcceptError<E> {
+    fn from(rejection: Rejection) -> Self {
+        Self::Rejected(rejection)
+    }
+}
+
 /// Takes the summary of `job` out of `answer`, one thing a line, with its tokens by `count`. It says
 /// nothing of `told`, which the model was told, has no figure that isn't in what it sums up, and at
 /// most `most` tokens.
@@ -31,9 +46,9 @@ pub(crate) fn accept<E>(
     told: &str,
     most: u32,
     count: &mut impl FnMut(&str) -> Result<u32, E>,
-) -> Result<Result<(String, u32), Rejection>, E> {
+) -> Result<(String, u32), AcceptError<E>> {
     if answer.finish != Finish::Stop {
-        return Ok(Err(Rejection::CutOff));
+        return Err(Rejection::CutOff.into());
     }
     let spoken = spoken(&answer.text);
     let all = || job.lines.iter().map(|line| line.text.as_str());
@@ -54,11 +69,11 @@ pub(crate) fn accept<E>(
     });
     let lines: Vec<_> = lines.filter(|line| seen.insert(*line)).collect();
     if lines.is_empty() {
-        return Ok(Err(Rejection::Empty));
+        return Err(Rejection::Empty.into());
     }
     let text = lines.join("\n");
-    let tokens = count(&text)?;
-    Ok(if tokens > most { Err(Rejection::TooLong) } else { Ok((text, tokens)) })
+    let tokens = count(&text).map_err(AcceptError::Count)?;
+    if tokens > most { Err(Rejection::TooLong.into()) } else { Ok((text, tokens)) }
 }
 
 /// A line shorter than this may be part of what the model was told by chance.
@@ -167,11 +182,14 @@ mod tests {
         let text = text.to_owned();
         let answer = Answer { text, finish, reused: 0, prefilled: 0, generated: 0 };
         let mut count = |text: &str| Ok::<_, Infallible>(text.len() as u32);
-        let taken = accept(&answer, &job(), TOLD, 60, &mut count).unwrap();
-        taken.map(|(text, tokens)| {
-            assert_eq!(tokens as usize, text.len());
-            text
-        })
+        match accept(&answer, &job(), TOLD, 60, &mut count) {
+            Ok((text, tokens)) => {
+                assert_eq!(tokens as usize, text.len());
+                Ok(text)
+            }
+            Err(AcceptError::Rejected(rejection)) => Err(rejection),
+            Err(AcceptError::Count(never)) => match never {},
+        }
     }
 
     #[test]

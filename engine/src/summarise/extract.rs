@@ -35,7 +35,7 @@ pub(crate) fn extract<E>(
         }
         taken[index] = false;
         misfits += 1;
-        if misfits == MOST_MISFITS {
+        if misfits == MAX_MISFITS {
             break;
         }
     }
@@ -73,7 +73,7 @@ fn collect<'a>(line: &'a Line, sentences: &mut Vec<Sentence<'a>>) {
         let chars = text.chars().count();
         (SHORTEST..=LONGEST).contains(&chars) && !is_directive(text)
     });
-    for (place, text) in usable.take(MOST_A_LINE).enumerate() {
+    for (place, text) in usable.take(MAX_A_LINE).enumerate() {
         let figures = text.chars().any(char::is_numeric);
         let names = text.split_whitespace().skip(1).filter(|word| is_name(word)).count();
         let mut score = 3 * u32::from(figures) + 2 * u32::try_from(names.min(3)).unwrap_or(0);
@@ -149,9 +149,9 @@ const SHORTEST: usize = 8;
 /// Characters beyond which one is no sentence.
 const LONGEST: usize = 300;
 /// Sentences of one line that are considered.
-const MOST_A_LINE: usize = 40;
+const MAX_A_LINE: usize = 40;
 /// Sentences that have no room, after which the rest isn't tried.
-const MOST_MISFITS: usize = 8;
+const MAX_MISFITS: usize = 8;
 
 #[cfg(test)]
 mod tests {

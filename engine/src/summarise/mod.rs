@@ -16,7 +16,7 @@ mod request;
 mod state;
 mod survey;
 
-pub(crate) use accept::accept;
+pub(crate) use accept::{AcceptError, accept};
 pub(crate) use extract::extract;
 pub(crate) use job::Job;
 pub(crate) use request::{SourcePlace, Step, instruction};

@@ -1,12 +1,11 @@
 //! From records to a bundle.
 
 use std::borrow::Cow;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::ops::Range;
 
-use redb::{ReadOnlyTable, ReadTransaction, ReadableDatabase as _, ReadableTable as _};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable as _};
 
-use crate::bundle::error::ExportError;
 use crate::bundle::frames::FrameWriter;
 use crate::bundle::lines::LineWriter;
 use crate::bundle::record::{
@@ -24,15 +23,13 @@ use crate::facts::table::{
     link_parts, node_parts,
 };
 use crate::ground::codec::unseal;
-use crate::ground::database::{contain, open_if_there as open};
-use crate::ground::error::{Fault, ReadError, damaged};
+use crate::ground::database::open_if_there as open;
+use crate::ground::error::{Fault, damaged};
 use crate::ground::stamp::{Stamp, byte_of};
 use crate::ground::table::{
     IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, counter, import_key,
     key, seq_of, turn_key,
 };
-use crate::store::Store;
-use crate::store::open::explain;
 use crate::summaries::read::for_each as for_each_summary;
 use crate::summaries::record::SummaryRecord;
 use crate::summaries::table::TRACES;
@@ -47,54 +44,19 @@ pub enum Format {
     Lines,
 }
 
-impl Store {
-    /// Writes everything that was acknowledged, as it was at one moment, in a form that
-    /// [`Store::import`] takes, here or elsewhere, by this version or a later one. What is made
-    /// from the records, as vectors are, isn't in it, and neither are the states of sessions: what the
-    /// engine notes there holds where it was noted.
-    ///
-    /// Others may read and write meanwhile, but an export ends with an error where the records are
-    /// written anew ([`Store::compact`], [`Store::forget`]) before it is done. Memory is needed for a line about each session and the
-    /// largest record.
-    ///
-    /// # Errors
-    /// [`ExportError`], also where a record is damaged: an export that leaves one out would pass
-    /// for all there is.
-    pub fn export(&self, to: impl Write, format: Format) -> Result<BundleCounts, ExportError> {
-        let (transaction, link) =
-            self.reading(|open| Ok(Ok((open.database.begin_read()?, open.link.clone()))))?;
-        let to = BufWriter::with_capacity(BUFFER, to);
-        let writer = match format {
-            Format::Bundle => FrameWriter::begin(to, self.namespace()).map(Writer::Frames),
-            Format::Lines => LineWriter::begin(to, self.namespace()).map(Writer::Lines),
-        };
-        let mut sink = Sink {
-            writer: writer.map_err(ExportError::To)?,
-            counts: BundleCounts::default(),
-            refused: None,
-        };
-        let done = contain(|| all(&transaction, &mut sink)).map_err(|fault| explain(fault, &link));
-        match (done, sink.refused.take()) {
-            (_, Some(error)) => Err(ExportError::To(error)),
-            (Err(fault), None) => Err(ReadError::from(fault).into()),
-            (Ok(()), None) => sink.end().map_err(ExportError::To),
-        }
-    }
-}
-
 /// Bytes that are written at a time.
-const BUFFER: usize = 64 << 10;
+pub(crate) const BUFFER: usize = 64 << 10;
 
-enum Writer<W: Write> {
+pub(crate) enum Writer<W: Write> {
     Frames(FrameWriter<W>),
     Lines(LineWriter<W>),
 }
 
-struct Sink<W: Write> {
-    writer: Writer<W>,
-    counts: BundleCounts,
+pub(crate) struct Sink<W: Write> {
+    pub(crate) writer: Writer<W>,
+    pub(crate) counts: BundleCounts,
     /// What could not be written.
-    refused: Option<io::Error>,
+    pub(crate) refused: Option<io::Error>,
 }
 
 impl<W: Write> Sink<W> {
@@ -111,7 +73,7 @@ impl<W: Write> Sink<W> {
         })
     }
 
-    fn end(self) -> io::Result<BundleCounts> {
+    pub(crate) fn end(self) -> io::Result<BundleCounts> {
         let end = End { counts: self.counts, sha256: None };
         match self.writer {
             Writer::Frames(frames) => frames.end(end)?,
@@ -121,7 +83,10 @@ impl<W: Write> Sink<W> {
     }
 }
 
-fn all<W: Write>(transaction: &ReadTransaction, sink: &mut Sink<W>) -> Result<(), Fault> {
+pub(crate) fn all<W: Write>(
+    transaction: &ReadTransaction,
+    sink: &mut Sink<W>,
+) -> Result<(), Fault> {
     counters(transaction, sink)?;
     erasures(transaction, sink)?;
     sessions(transaction, sink)?;

@@ -1,6 +1,6 @@
 //! From a bundle to records: all of it in one step, or nothing.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::BufRead;
 
 use garret_core::id::SessionId;
 use redb::WriteTransaction;
@@ -12,8 +12,7 @@ use crate::bundle::lines::LineReader;
 use crate::bundle::record::{BundleCounts, Record};
 use crate::bundle::take::{Stop, Taker};
 use crate::ground::error::Fault;
-use crate::store::Store;
-use crate::store::open::Open;
+use crate::open::Open;
 
 /// What an import does with a session whose name is taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,35 +39,11 @@ pub struct ImportReport {
     pub renamed: Vec<(SessionId, SessionId)>,
 }
 
-impl Store {
-    /// Takes in what [`Store::export`] wrote, of this namespace or another one, in either form.
-    ///
-    /// All of it is there when this returns, durably, and nothing of it after an error or a power
-    /// cut: it is one write. Others wait meanwhile, so `from` should be quick, such as a file.
-    /// Memory stays small however much it is.
-    ///
-    /// Sessions come with their turns, replies and receipts as they were, and are used after those
-    /// that are here. Numbers of sessions, facts and entities are given anew where there are some
-    /// here. A name that is an entity here is that one. What a fact says that a fact here says of
-    /// the same time already is that fact, so facts imported twice are there once; where different
-    /// ones of a slot meet, each ends where the next one starts.
-    ///
-    /// # Errors
-    /// [`ImportError`].
-    pub fn import(&self, from: impl Read, taken: Taken) -> Result<ImportReport, ImportError> {
-        let (mut reader, namespace) = Reader::begin(BufReader::with_capacity(BUFFER, from))?;
-        let done = self.writing(|open| Ok(Ok(take_all(open, &mut reader, taken)?)))?;
-        done.map(|report| ImportReport { namespace, ..report })
-    }
-}
-
-/// Bytes that are read at a time.
-const BUFFER: usize = 64 << 10;
 /// Bytes of pages that wait in memory; more go to the medium, where no reader sees them before the
 /// commit.
 const MOST_WAITING: usize = 4 << 20;
 
-fn take_all<R: BufRead>(
+pub(crate) fn take_all<R: BufRead>(
     open: &mut Open,
     reader: &mut Reader<R>,
     taken: Taken,
@@ -142,14 +117,14 @@ pub(crate) struct Next<'a> {
     pub(crate) at: Place,
 }
 
-enum Reader<R> {
+pub(crate) enum Reader<R> {
     Frames(FrameReader<R>),
     Lines(LineReader<R>),
 }
 
 impl<R: BufRead> Reader<R> {
     /// Reads what comes before the first record; also the namespace.
-    fn begin(mut from: R) -> Result<(Self, String), ImportError> {
+    pub(crate) fn begin(mut from: R) -> Result<(Self, String), ImportError> {
         let at = Place::Frame(0);
         let start = from.fill_buf().map_err(|source| ImportError::From { at, source })?;
         match start.first() {

@@ -1,15 +1,15 @@
 //! Taking a namespace elsewhere: as a backup, which is a store by itself, or as an export, which any
 //! version can take in.
 
-mod backup;
-mod error;
-mod export;
-mod frames;
-mod import;
-mod lines;
-mod record;
-mod take;
-mod words;
+pub(crate) mod backup;
+pub(crate) mod error;
+pub(crate) mod export;
+pub(crate) mod frames;
+pub(crate) mod import;
+pub(crate) mod lines;
+pub(crate) mod record;
+pub(crate) mod take;
+pub(crate) mod words;
 
 pub use crate::bundle::backup::{Backup, BackupError};
 pub use crate::bundle::error::{ExportError, ImportError, Place};

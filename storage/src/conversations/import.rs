@@ -5,19 +5,14 @@ use std::collections::btree_map::Entry;
 
 use garret_core::id::{SessionId, TurnSeq};
 use garret_core::time::WallTime;
-use redb::{ReadTransaction, ReadableDatabase as _};
+use redb::ReadTransaction;
 use sha2::{Digest as _, Sha256};
 
 use crate::conversations::op::Said;
 use crate::conversations::write::load;
-use crate::ground::error::{Fault, WriteError};
-use crate::ground::limits::{MAX_NAME_BYTES, check_size};
+use crate::ground::error::Fault;
 use crate::ground::table::{IMPORTED, SESSIONS, import_key};
-use crate::journal::apply::Outcome;
-use crate::journal::op::Op;
 use crate::search::Speaker;
-use crate::store::Store;
-use crate::store::turns::unexpected;
 
 /// Most bytes that the texts of one batch can have together.
 pub const MAX_BATCH_BYTES: usize = 64 << 20;
@@ -61,64 +56,8 @@ pub(crate) struct Place {
     pub(crate) as_reply: bool,
 }
 
-impl Store {
-    /// Takes in turns of conversations that were held elsewhere, in their order, all or none; they
-    /// are durable when this returns. One step costs about as much as any other write, so many
-    /// turns at a time are much faster: 1,000 are a good number.
-    ///
-    /// ```
-    /// # use garret_core::time::{Confidence, WallTime};
-    /// # use garret_hal::media::RamMedium;
-    /// use garret_storage::{ImportedTurn, Store, search::Speaker};
-    ///
-    /// # let store = Store::on_medium("home", Box::new(RamMedium::new()))?;
-    /// let session = "letters".parse()?;
-    /// let at = WallTime { unix_ms: 1_683_550_800_000, confidence: Confidence::Good };
-    /// let ada = Speaker::Named("Ada");
-    /// let text = "The bees have swarmed.";
-    /// let turn = ImportedTurn { session: &session, speaker: ada, text, at, id: Some("1:1") };
-    /// assert_eq!(store.import_turns(&[turn])?.added, 1);
-    /// assert_eq!(store.import_turns(&[turn])?.skipped, 1);
-    /// store.with_turns(&session, 1, |turns| assert_eq!(turns[0].speaker, Some("Ada")))?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`WriteError`]; nothing of the batch is stored then, save as that type says.
-    pub fn import_turns(&self, turns: &[ImportedTurn<'_>]) -> Result<Imported, WriteError> {
-        let mut total = 0_usize;
-        for turn in turns {
-            check_size("a turn", turn.text.len())?;
-            let name = name_of(turn.speaker).map_or(0, str::len);
-            if name > MAX_NAME_BYTES {
-                let what = "a speaker's name";
-                return Err(WriteError::TooLarge { what, bytes: name, max: MAX_NAME_BYTES });
-            }
-            total = total.saturating_add(turn.text.len());
-        }
-        if total > MAX_BATCH_BYTES {
-            let what = "the batch";
-            return Err(WriteError::TooLarge { what, bytes: total, max: MAX_BATCH_BYTES });
-        }
-        self.writing(|open| {
-            // What is there already isn't written anywhere again, least of all what was forgotten.
-            let new = unknown(&open.database.begin_read()?, turns)?;
-            if new.is_empty() {
-                return Ok(Ok(Imported { added: 0, skipped: turns.len() }));
-            }
-            let op = Op::Import(new.iter().map(|turn| said(turn)).collect());
-            let places = match open.perform(&op)? {
-                Ok(Outcome::Imported(places)) => places,
-                other => return unexpected(other),
-            };
-            let added = places.iter().flatten().count();
-            Ok(Ok(Imported { added, skipped: turns.len() - added }))
-        })
-    }
-}
-
 /// Those turns that their sessions haven't taken in yet.
-fn unknown<'b, 'a>(
+pub(crate) fn unknown<'b, 'a>(
     transaction: &ReadTransaction,
     turns: &'b [ImportedTurn<'a>],
 ) -> Result<Vec<&'b ImportedTurn<'a>>, Fault> {
@@ -150,7 +89,7 @@ fn hash(id: &str) -> [u8; 16] {
     std::array::from_fn(|at| hash[at])
 }
 
-fn said<'a>(turn: &ImportedTurn<'a>) -> Said<'a> {
+pub(crate) fn said<'a>(turn: &ImportedTurn<'a>) -> Said<'a> {
     Said {
         session: turn.session.as_str(),
         speaker: name_of(turn.speaker),
@@ -161,7 +100,7 @@ fn said<'a>(turn: &ImportedTurn<'a>) -> Said<'a> {
 }
 
 /// How a turn of this speaker names them; the user's has no name.
-fn name_of(speaker: Speaker<'_>) -> Option<&str> {
+pub(crate) fn name_of(speaker: Speaker<'_>) -> Option<&str> {
     match speaker {
         Speaker::User | Speaker::Named("user") => None,
         Speaker::Assistant => Some(ASSISTANT),

@@ -6,7 +6,7 @@ use garret_core::id::TurnSeq;
 use redb::{ReadTransaction, ReadableTable as _, WriteTransaction};
 use serde::{Deserialize, Serialize};
 
-use crate::conversations::erased::FORGOTTEN;
+use crate::conversations::erased::{FORGOTTEN, unmark};
 use crate::conversations::record::SessionRecord;
 use crate::conversations::write::save;
 use crate::erase::ledger::{ERASURES, ErasureRecord};
@@ -16,9 +16,9 @@ use crate::ground::database::open_if_there as if_there;
 use crate::ground::error::Fault;
 use crate::ground::stamp::Stamp;
 use crate::ground::table::{
-    META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, key, seq_of, session_of, turn_key,
+    IMPORTED, META, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, import_key, key, seq_of,
+    session_of, turn_key,
 };
-use crate::journal::apply::remove_turns;
 use crate::summaries::forget as summaries;
 
 /// What is to be forgotten, by numbers: nothing of it is in the operation.
@@ -179,4 +179,16 @@ pub(crate) fn all_turns(transaction: &ReadTransaction) -> Result<Vec<(u64, TurnS
 
 fn count<T>(set: &BTreeSet<T>) -> u64 {
     u64::try_from(set.len()).unwrap_or(u64::MAX)
+}
+
+/// Removes all turns of a session, and what belongs to them.
+pub(crate) fn remove_turns(transaction: &WriteTransaction, session: u64) -> Result<(), Fault> {
+    let (first, last) = (turn_key(session, 0), turn_key(session, u64::MAX));
+    for table in [TURNS, REPLIES, RECEIPTS, SPEAKERS] {
+        transaction.open_table(table)?.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
+    }
+    let (first, last) = (import_key(session, [0; 16]), import_key(session, [0xff; 16]));
+    transaction.open_table(IMPORTED)?.retain_in::<&[u8; 24], _>(&first..=&last, |_, _| false)?;
+    crate::summaries::remove_session(transaction, session)?;
+    unmark(transaction, session)
 }

@@ -1,18 +1,11 @@
 //! Forgetting for good: words, what was made of them, and their bytes.
 
 use garret_core::id::{SessionId, TurnSeq};
-use garret_core::time::{Confidence, WallTime};
-use redb::{ReadableDatabase as _, ReadableTable as _};
+use garret_core::time::Confidence;
 
-use crate::erase::plan::{Stop, plan};
 use crate::facts::FactId;
-use crate::ground::database::open_if_there as if_there;
-use crate::ground::error::{ReadError, WriteError};
-use crate::journal::apply::Outcome;
-use crate::journal::op::Op;
-use crate::store::Store;
-use crate::store::turns::unexpected;
-use crate::store::vacuum::Compacted;
+use crate::files::Compacted;
+use crate::ground::error::WriteError;
 
 pub(crate) mod apply;
 pub(crate) mod ledger;
@@ -21,7 +14,6 @@ pub(crate) mod plan;
 pub(crate) mod verify;
 pub(crate) mod walk;
 
-pub(crate) use crate::conversations::erased::{is_forgotten, is_marked, unmark};
 pub(crate) use crate::erase::apply::{Removal, all_turns, apply, turns};
 pub use crate::erase::verify::Trace;
 
@@ -157,96 +149,4 @@ pub struct Erasure {
     pub states: u64,
     /// Traces, all there were.
     pub traces: u64,
-}
-
-impl Store {
-    /// Forgets for good, at `at`, or says what would be forgotten and changes nothing (`dry_run`).
-    ///
-    /// With a turn go its reply, its receipt, who spoke, the facts that were said in it, and its
-    /// session's title where that repeats it, and the summaries that cover it; with a session all of its
-    /// turns and its name. With anything go all traces and all states but
-    /// [`StateKind::Gate`](crate::StateKind::Gate), which may quote it: they are made anew, or not
-    /// needed. With a fact go
-    /// the facts derived from it, its links and how often it was of use, and whom it is about where
-    /// nothing else is said about them.
-    ///
-    /// What is left of a turn is its number: it stays counted, [`with_turns`](Self::with_turns)
-    /// leaves it out, and it isn't damaged. Of facts nothing is left. What was true at any moment,
-    /// according to the others, stays as it was: a fact that a forgotten one replaced keeps its
-    /// end, so that nothing is true in the forgotten one's time, and has what comes after that as
-    /// its successor, if anything does. A retired duplicate of a forgotten fact is current again.
-    ///
-    /// The records are without it, durably, before anything else happens. Then all files are
-    /// written anew ([`compact`](Self::compact)), so that no byte of it is in them;
-    /// [`verify_erased`](Self::verify_erased) looks. When that fails, [`Forgotten::unfinished`]
-    /// says why. Where the power goes meanwhile, the next write does it.
-    ///
-    /// The words may also be elsewhere: in backups, exports, a terminal's scrollback, or the
-    /// context of a model that is running.
-    ///
-    /// # Errors
-    /// [`WriteError::UnknownSession`], [`WriteError::UnknownTurn`], [`WriteError::Fact`] for what
-    /// isn't there, [`WriteError::BlankPattern`] and others; nothing is forgotten then, save as
-    /// that type says.
-    pub fn forget(
-        &self,
-        selection: &Selection<'_>,
-        at: WallTime,
-        dry_run: bool,
-    ) -> Result<Forgotten, WriteError> {
-        let mut held = self.derived.hold();
-        let (mut vectors, mut slot) = (self.vectors.write(), self.slot());
-        let plan = self.run(&mut slot, false, |open| {
-            match plan(&open.database.begin_read()?, selection, at.into()) {
-                Ok(plan) => Ok(Ok(plan)),
-                Err(Stop::Refused(error)) => Ok(Err(error)),
-                Err(Stop::Fault(fault)) => Err(fault),
-            }
-        })??;
-        let mut forgotten =
-            Forgotten { items: plan.items, named: plan.named, ..Forgotten::default() };
-        if dry_run {
-            return Ok(forgotten);
-        }
-        if !plan.removal.is_empty() {
-            self.snapshots.wipe(self.media())?;
-            let op = Op::Forget(plan.removal);
-            let erasure = self.run(&mut slot, true, |open| match open.perform(&op)? {
-                Ok(Outcome::Forgotten { erasure }) => {
-                    self.derived.forget();
-                    held.discard();
-                    Ok(Ok(erasure))
-                }
-                other => unexpected(other),
-            })??;
-            forgotten.erasure = Some(erasure);
-        }
-        if self.run(&mut slot, false, |open| Ok(open.rewrite_due))? {
-            match self.rewrite(&mut slot, &mut vectors) {
-                Ok(files) => forgotten.files = Some(files),
-                Err(fault) => forgotten.unfinished = Some(fault.into()),
-            }
-        }
-        Ok(forgotten)
-    }
-
-    /// The ledger: every time that something was forgotten, the first one first.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn erasures(&self) -> Result<Vec<Erasure>, ReadError> {
-        self.reading(|open| {
-            let transaction = open.database.begin_read()?;
-            let Some(table) = if_there(&transaction, ledger::ERASURES)? else {
-                return Ok(Ok(Vec::new()));
-            };
-            let mut found = Vec::new();
-            for entry in table.iter()? {
-                let (number, bytes) = entry?;
-                let number = u64::from_be_bytes(*number.value());
-                found.push(ledger::ErasureRecord::read(number, bytes.value())?);
-            }
-            Ok(Ok(found))
-        })
-    }
 }

@@ -3,9 +3,8 @@
 use garret_core::id::{SessionId, TurnSeq};
 use redb::{ReadableTable, WriteTransaction};
 
-use crate::conversations::record;
 use crate::conversations::record::{ReplyRecord, SessionRecord, TurnRecord, session_name};
-use crate::erase as forget;
+use crate::conversations::{erased, record};
 use crate::facts::key::{name_key, quote_key};
 use crate::facts::op::Draft;
 use crate::facts::record::{ASSISTANT, NAMED, USER};
@@ -37,7 +36,7 @@ pub(crate) fn origin(
     if draft.turn == 0 || draft.turn > record.turns {
         return Err(WriteError::UnknownTurn { session, turn: draft.turn }.into());
     }
-    if forget::is_forgotten(transaction, &turn_key(record.number, draft.turn))? {
+    if erased::is_forgotten(transaction, &turn_key(record.number, draft.turn))? {
         return Err(WriteError::ForgottenTurn { session, turn: draft.turn }.into());
     }
     let grounded = is_said(transaction, record.number, draft)?;

@@ -6,3 +6,12 @@ pub(crate) mod lock;
 pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod part;
+
+/// What a rewrite made of the files of a namespace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Compacted {
+    /// Bytes of all of them before.
+    pub before: u64,
+    /// Bytes of all of them after.
+    pub after: u64,
+}

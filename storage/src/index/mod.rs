@@ -24,7 +24,6 @@ use crate::ground::position::Position;
 use crate::index::layout::{FIRST, MOST_SEGMENTS, PAGE};
 use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
-use crate::search::RULES;
 use crate::vectors::checksum;
 
 pub(crate) mod changes;
@@ -34,6 +33,10 @@ pub(crate) use crate::index::changes::Changes;
 #[cfg(test)]
 pub(crate) use crate::index::changes::Run;
 pub(crate) use crate::index::layout::{Extent, Root};
+
+/// Raised whenever a text is read in another way than before: cut into other terms, taken for
+/// another language, another number of terms counted. An index with other rules is made anew.
+pub(crate) const RULES: u32 = 1;
 
 /// What is known of the file while a store is open, and what the writes since the last fold changed.
 pub(crate) struct Tracker {

@@ -10,11 +10,10 @@ use crate::conversations::op::Reply;
 use crate::conversations::write::{
     accept, load, numbers_of_damaged, rename, reply, set_title, unknown,
 };
+use crate::erase::apply::remove_turns;
 use crate::facts::Effect;
 use crate::ground::error::{Fault, WriteError};
-use crate::ground::table::{
-    IMPORTED, RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, import_key, turn_key,
-};
+use crate::ground::table::SESSIONS;
 use crate::journal::op::Op;
 use crate::summaries::{Compaction, SummaryId};
 use crate::{erase as forget, facts, summaries};
@@ -129,16 +128,4 @@ fn delete(
     numbers.iter().try_for_each(|number| remove_turns(transaction, *number))?;
     transaction.open_table(SESSIONS)?.remove(session.as_bytes())?;
     Ok(Ok(Outcome::Deleted { numbers }))
-}
-
-/// Removes all turns of a session, and what belongs to them.
-pub(crate) fn remove_turns(transaction: &WriteTransaction, session: u64) -> Result<(), Fault> {
-    let (first, last) = (turn_key(session, 0), turn_key(session, u64::MAX));
-    for table in [TURNS, REPLIES, RECEIPTS, SPEAKERS] {
-        transaction.open_table(table)?.retain_in::<&TurnKey, _>(&first..=&last, |_, _| false)?;
-    }
-    let (first, last) = (import_key(session, [0; 16]), import_key(session, [0xff; 16]));
-    transaction.open_table(IMPORTED)?.retain_in::<&[u8; 24], _>(&first..=&last, |_, _| false)?;
-    summaries::remove_session(transaction, session)?;
-    forget::unmark(transaction, session)
 }

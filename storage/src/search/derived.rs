@@ -21,11 +21,11 @@ use crate::ground::error::{Fault, unless_damaged};
 use crate::ground::position::Position;
 use crate::ground::table::{REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key};
 use crate::index::{Basis, Changes, Fresh};
+use crate::open::Open;
 use crate::search::entities::Entities;
 use crate::search::index::Index;
 use crate::search::stored::{Base, Dirty};
 use crate::search::unit::{Speaker, Unit};
-use crate::store::open::Open;
 
 /// What is searched in an open store.
 #[derive(Debug, Default)]

@@ -2,8 +2,8 @@
 
 use garret_language::casefold;
 
-use crate::search::find::Kind;
 use crate::search::index::{Entry, Index};
+use crate::search::unit::Kind;
 
 /// Which units are looked at.
 #[derive(Clone, Debug, Default)]

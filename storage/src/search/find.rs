@@ -1,27 +1,21 @@
 //! Searching a store.
 
 use garret_core::id::{SessionId, TurnSeq};
-use redb::{ReadTransaction, ReadableDatabase as _};
-
-use garret_language::without_names;
+use redb::ReadTransaction;
 
 use crate::conversations::record::{ReplyRecord, TurnRecord, speaker, turn_name};
 use crate::facts;
-use crate::facts::{FactId, FactKind};
-use crate::ground::database::contain;
-use crate::ground::error::{Fault, ReadError, damaged};
+use crate::facts::FactId;
+use crate::ground::error::{Fault, damaged};
 use crate::ground::table::{REPLIES, SPEAKERS, TURNS, turn_key};
-use crate::search::derived::{AtOnce, Kept, spared};
+use crate::search::derived::Kept;
 use crate::search::excerpt::{Asked, EXCERPT_BYTES, excerpt};
 use crate::search::filter::Filter;
-use crate::search::index::{Index, Wanted};
-use crate::search::links;
-use crate::search::meaning::{Closeness, Stored};
+use crate::search::index::Index;
 use crate::search::names::ASSISTANT;
-use crate::search::query::Query;
 use crate::search::rank::Features;
+use crate::search::unit::Kind;
 use crate::search::unit::Ranked;
-use crate::store::Store;
 use crate::vectors::UnitKey;
 
 /// What is looked for in a store.
@@ -82,26 +76,6 @@ impl<'a> Search<'a> {
             vector: None,
             except: None,
             excerpt: EXCERPT_BYTES,
-        }
-    }
-}
-
-/// What a hit is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Kind {
-    /// Something that was said: the words of a turn, or a reply.
-    Message,
-    /// A fact of this kind.
-    Fact(FactKind),
-}
-
-impl Kind {
-    /// The name on the wire: `message`, or that of the fact's kind.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Fact(kind) => kind.as_str(),
         }
     }
 }
@@ -184,119 +158,8 @@ impl Source {
     }
 }
 
-impl Store {
-    /// The `k` messages and facts that answer `query` best, of `session` or of all, by their words;
-    /// see [`Store::find`].
-    ///
-    /// # Errors
-    /// [`ReadError::UnknownSession`] and others.
-    pub fn search(
-        &self,
-        query: &str,
-        session: Option<&SessionId>,
-        k: usize,
-    ) -> Result<Found, ReadError> {
-        self.find(&Search { session, ..Search::new(query, k) })
-    }
-
-    /// The messages and facts that answer best. Any text is a query; one that has to do with
-    /// nothing in the store finds nothing.
-    ///
-    /// The first search reads the index from its file, and as texts what that lacks
-    /// ([`Store::unindexed`]); where there is none it reads the whole store (1.6 s of processor time
-    /// for 100,000 short messages on x86_64). Later ones read what was written since. None of it
-    /// keeps anybody from writing, and nothing is written.
-    ///
-    /// # Errors
-    /// [`ReadError::UnknownSession`] and others.
-    pub fn find(&self, search: &Search<'_>) -> Result<Found, ReadError> {
-        let session = search.session.map(|id| self.number_of(id)).transpose()?;
-        // The records' file may be written anew meanwhile: then its snapshot is gone.
-        self.try_find(search, session).or_else(|_| self.try_find(search, session))
-    }
-
-    fn try_find(&self, search: &Search<'_>, session: Option<u64>) -> Result<Found, ReadError> {
-        let except = search.except.and_then(|(id, turn)| Some((self.number_of(id).ok()?, turn)));
-        self.derived.with(
-            |at_once| self.snapshot_with(at_once),
-            |kept, transaction| {
-                let index = &kept.index;
-                let mut query = index.query(search.query, search.now);
-                query.know(&kept.entities);
-                let Some(mut filter) = filter(index, search, session) else {
-                    return Ok(Found { hits: Vec::new(), searched: 0 });
-                };
-                filter.except = except;
-                let ranked = contain(|| self.rank(transaction, index, &query, &filter, search))?;
-                let searched = index.count(&filter);
-                let asked = Asked::new(&query.words);
-                let cut = Cut { asked: &asked, most: search.excerpt };
-                let hits = ranked.iter().map(|one| spared(hit(transaction, kept, one, cut)));
-                let hits = hits.filter_map(Result::transpose);
-                let hits = contain(|| hits.collect::<Result<_, _>>())?;
-                Ok(Found { hits, searched })
-            },
-        )
-    }
-
-    /// A query without the names of those who speak in the store, as it is to be embedded: a name
-    /// draws in whatever addresses that person ([`without_names`]).
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn without_names(&self, query: &str) -> Result<String, ReadError> {
-        self.derived.with(
-            |at_once| self.snapshot_with(at_once),
-            |kept, _| Ok(without_names(query, &kept.index.names.all().collect::<Vec<_>>())),
-        )
-    }
-
-    /// What answers, the best first.
-    fn rank(
-        &self,
-        transaction: &ReadTransaction,
-        index: &Index,
-        query: &Query,
-        filter: &Filter,
-        search: &Search<'_>,
-    ) -> Result<Vec<Ranked>, Fault> {
-        let rank = |close: Option<&dyn Closeness>| {
-            let wanted = Wanted { query, filter, close, now: search.now };
-            let mut best = index.best(&wanted, search.k);
-            links::follow(transaction, index, &wanted, &mut best, search.k)?;
-            Ok(best.mixed(search.k))
-        };
-        let passes = |key: UnitKey| {
-            let open = filter.is_open() && !matches!(key, UnitKey::Fact { .. });
-            open || index.document(key).is_some_and(|document| {
-                index.units.get(document as usize).is_some_and(|unit| filter.passes(index, unit))
-            })
-        };
-        let by_meaning = search.vector.and_then(|vector| {
-            self.with_vectors(|vectors| {
-                let scores = vectors.scores(vector, EXACT, &passes);
-                let scores = scores.inspect_err(|error| {
-                    tracing::warn!(%error, "searched by words alone");
-                });
-                let scores = scores.ok().filter(|scores| !scores.top.is_empty())?;
-                Some(rank(Some(&Stored::new(vectors, vector, scores, index.len()))))
-            })
-        });
-        by_meaning.flatten().unwrap_or_else(|| rank(None))
-    }
-
-    /// A snapshot of the records; `at_once` is called in the same moment.
-    pub(crate) fn snapshot_with(&self, at_once: AtOnce<'_>) -> Result<ReadTransaction, ReadError> {
-        self.reading(|open| {
-            let transaction = open.database.begin_read()?;
-            at_once(open);
-            Ok(Ok(transaction))
-        })
-    }
-}
-
 /// What a search looks at; `None` where nobody of the name that it wants said anything.
-fn filter(index: &Index, search: &Search<'_>, session: Option<u64>) -> Option<Filter> {
+pub(crate) fn filter(index: &Index, search: &Search<'_>, session: Option<u64>) -> Option<Filter> {
     let mut filter = Filter {
         session,
         kinds: search.kinds.to_vec(),
@@ -309,16 +172,16 @@ fn filter(index: &Index, search: &Search<'_>, session: Option<u64>) -> Option<Fi
 }
 
 /// Units whose cosines are exact.
-const EXACT: usize = 200;
+pub(crate) const EXACT: usize = 200;
 
 /// What is shown of a text.
 #[derive(Clone, Copy)]
-struct Cut<'q> {
-    asked: &'q Asked<'q>,
-    most: usize,
+pub(crate) struct Cut<'q> {
+    pub(crate) asked: &'q Asked<'q>,
+    pub(crate) most: usize,
 }
 
-fn hit(
+pub(crate) fn hit(
     transaction: &ReadTransaction,
     kept: &Kept,
     ranked: &Ranked,
@@ -333,7 +196,7 @@ fn hit(
 }
 
 /// The id of a unit on the wire.
-fn public_id(kept: &Kept, key: UnitKey) -> Option<String> {
+pub(crate) fn public_id(kept: &Kept, key: UnitKey) -> Option<String> {
     let message = |session, turn, place: Source| {
         kept.names.get(&session).map(|name| format!("{name}/{turn}/{}", place.as_str()))
     };
@@ -344,7 +207,7 @@ fn public_id(kept: &Kept, key: UnitKey) -> Option<String> {
     }
 }
 
-fn message_hit(
+pub(crate) fn message_hit(
     transaction: &ReadTransaction,
     kept: &Kept,
     ranked: &Ranked,
@@ -376,7 +239,7 @@ fn message_hit(
     Ok(said.hit(ranked, Some(session), Some(turn), text, cut))
 }
 
-fn fact_hit(
+pub(crate) fn fact_hit(
     transaction: &ReadTransaction,
     kept: &Kept,
     ranked: &Ranked,
@@ -397,11 +260,11 @@ fn fact_hit(
 }
 
 /// What messages and facts tell differently.
-struct Shown {
-    id: String,
-    kind: Kind,
-    source: String,
-    valid_to: Option<i64>,
+pub(crate) struct Shown {
+    pub(crate) id: String,
+    pub(crate) kind: Kind,
+    pub(crate) source: String,
+    pub(crate) valid_to: Option<i64>,
 }
 
 impl Shown {

@@ -61,36 +61,35 @@
 //! words and 200 for their meaning. Searches of one store wait for each other, and removing a
 //! session waits for a search by vectors.
 
-mod candidates;
-mod check;
-mod derived;
-mod entities;
-mod excerpt;
-mod filter;
-mod find;
-mod index;
-mod links;
-mod meaning;
-mod mix;
-mod names;
-mod query;
-mod rank;
-mod reading;
-mod score;
-mod sittings;
-mod stored;
-mod tend;
-mod top;
-mod unit;
+pub(crate) mod candidates;
+pub(crate) mod check;
+pub(crate) mod derived;
+pub(crate) mod entities;
+pub(crate) mod excerpt;
+pub(crate) mod filter;
+pub(crate) mod find;
+pub(crate) mod index;
+pub(crate) mod links;
+pub(crate) mod meaning;
+pub(crate) mod mix;
+pub(crate) mod names;
+pub(crate) mod query;
+pub(crate) mod rank;
+pub(crate) mod reading;
+pub(crate) mod score;
+pub(crate) mod sittings;
+pub(crate) mod stored;
+pub(crate) mod tend;
+pub(crate) mod top;
+pub(crate) mod unit;
 
-pub(crate) use crate::search::check::unit_name;
 pub(crate) use crate::search::derived::Derived;
-pub use crate::search::find::{Found, Hit, Kind, Search, Source};
+pub use crate::search::find::{Found, Hit, Search, Source};
 pub use crate::search::index::Index;
 pub use crate::search::mix::{FACTS, INFERRED};
 pub use crate::search::rank::{
     CALIBRATION, CALIBRATION_WITH_VECTORS, Calibration, FEATURES, Features, LEXICAL, NAMES,
     UNLIKELY, UNLIKELY_WITH_VECTORS, WEIGHTS, WEIGHTS_WITH_VECTORS, blend,
 };
-pub(crate) use crate::search::stored::RULES;
+pub use crate::search::unit::Kind;
 pub use crate::search::unit::{Ask, Ranked, Speaker, Unit};

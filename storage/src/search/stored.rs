@@ -15,10 +15,6 @@ use crate::search::derived::Kept;
 use crate::search::index::{Entry, FactEntry, Index, NO_SESSION};
 use crate::search::sittings::NO_SITTING;
 
-/// Raised whenever a text is read in another way than before: cut into other terms, taken for
-/// another language, another number of terms counted. An index with other rules is made anew.
-pub(crate) const RULES: u32 = 1;
-
 /// The segments that an index begins with.
 #[derive(Debug)]
 pub(crate) struct Base {
@@ -364,6 +360,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::index::RULES;
     use crate::search::reading::Reading;
     use crate::search::{Ask, Speaker, Unit};
 

@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use crate::facts::view::FactKind;
 use crate::search::names::ASSISTANT;
 use crate::search::rank::Features;
 use crate::vectors::UnitKey;
@@ -131,5 +132,25 @@ impl Ord for Ranked {
 impl PartialOrd for Ranked {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+/// What a hit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Something that was said: the words of a turn, or a reply.
+    Message,
+    /// A fact of this kind.
+    Fact(FactKind),
+}
+
+impl Kind {
+    /// The name on the wire: `message`, or that of the fact's kind.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Message => "message",
+            Self::Fact(kind) => kind.as_str(),
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! The store: one namespace, one owner, one medium.
 
-pub(crate) mod error;
+mod bundle;
+mod erase;
 pub(crate) mod facts;
-pub(crate) mod open;
+mod import;
+pub(crate) mod search;
 pub(crate) mod sessions;
 pub(crate) mod since;
 pub(crate) mod snapshot;
@@ -11,6 +13,7 @@ pub(crate) mod summaries;
 pub(crate) mod turns;
 pub(crate) mod vacuum;
 pub(crate) mod vectors;
+mod verify;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,9 +28,9 @@ use crate::files::part::{Media, Part};
 use crate::ground::database::contain;
 use crate::ground::error::{Fault, ReadError, WriteError};
 use crate::ground::position::Position;
+use crate::open::error::OpenError;
+use crate::open::{Open, explain, is_new, make_directory, sync_directories};
 use crate::search::Derived;
-use crate::store::error::OpenError;
-use crate::store::open::{Open, explain, is_new, make_directory, sync_directories};
 use crate::store::snapshot::Snapshots;
 use crate::store::vacuum::Next;
 use crate::store::vectors::Vectors;

@@ -15,8 +15,8 @@ use crate::ground::error::{Fault, ReadError, damaged};
 use crate::ground::table::{
     RECEIPTS, REPLIES, SESSIONS, SPEAKERS, TURNS, TurnKey, seq_of, turn_key,
 };
+use crate::open::Open;
 use crate::store::Store;
-use crate::store::open::Open;
 
 impl Store {
     /// All sessions that can be read, the one used last first;

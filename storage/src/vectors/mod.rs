@@ -226,7 +226,7 @@ impl VectorStore {
     }
 
     /// Another number whenever a unit may have lost its vector, one that no other store has.
-    fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.version
     }
 

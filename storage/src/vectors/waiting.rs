@@ -18,30 +18,29 @@ use crate::conversations::record::{ReplyRecord, TurnRecord, speaker};
 use crate::facts::FactRecord;
 use crate::facts::table::FACTS;
 use crate::ground::database::open_if_there as if_there;
-use crate::ground::error::{Fault, ReadError};
+use crate::ground::error::Fault;
 use crate::ground::table::{REPLIES, SPEAKERS, TURNS, TurnKey, seq_of, session_of, turn_key};
 use crate::index::{Changes, Fresh};
-use crate::store::Store;
 use crate::vectors::{UnitKey, VectorStore};
 
 /// Units that may lack a vector.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
     /// Held by whoever looks: one at a time.
-    looking: Mutex<()>,
+    pub(crate) looking: Mutex<()>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
-struct State {
+pub(crate) struct State {
     /// Those before `from` that may lack one.
-    units: BTreeSet<UnitKey>,
+    pub(crate) units: BTreeSet<UnitKey>,
     /// Units from here on weren't looked at; `None` where all were.
-    from: Option<UnitKey>,
+    pub(crate) from: Option<UnitKey>,
     /// The [version](VectorStore::version) of the vectors that this agrees with.
-    version: u64,
+    pub(crate) version: u64,
     /// Raised whenever this begins anew.
-    beginnings: u64,
+    pub(crate) beginnings: u64,
 }
 
 impl Default for State {
@@ -71,7 +70,7 @@ impl Waiting {
         self.state().begin();
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         // Whole at every moment: at worst a unit is noted that a panic kept others from following,
         // and then the write that it came with fails, which has all of this begin anew.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -79,11 +78,11 @@ impl Waiting {
 }
 
 impl State {
-    fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         *self = Self { beginnings: self.beginnings.wrapping_add(1), ..Self::default() };
     }
 
-    fn note(&mut self, changes: &Changes) {
+    pub(crate) fn note(&mut self, changes: &Changes) {
         let Some(new) = usize::try_from(changes.units()).ok().filter(|new| *new > 0) else {
             return;
         };
@@ -100,7 +99,7 @@ impl State {
 
     /// Takes what is to be looked at: units to ask for, and from where on to go through the records.
     /// Whatever is written from now on is noted, wherever it is.
-    fn take(&mut self, version: u64) -> (BTreeSet<UnitKey>, Option<UnitKey>, u64) {
+    pub(crate) fn take(&mut self, version: u64) -> (BTreeSet<UnitKey>, Option<UnitKey>, u64) {
         if self.version != version {
             self.begin();
             self.version = version;
@@ -109,7 +108,10 @@ impl State {
     }
 
     /// Puts back what still waits, and up to where the records were gone through.
-    fn put(&mut self, (units, from, beginnings): (BTreeSet<UnitKey>, Option<UnitKey>, u64)) {
+    pub(crate) fn put(
+        &mut self,
+        (units, from, beginnings): (BTreeSet<UnitKey>, Option<UnitKey>, u64),
+    ) {
         if self.beginnings == beginnings {
             self.units.extend(units);
             self.units.retain(|key| from.is_none_or(|from| *key < from));
@@ -118,75 +120,28 @@ impl State {
     }
 }
 
-impl Store {
-    /// Up to `limit` units that have no vector of the embedder yet, with the text to embed: first
-    /// what was said, by session and turn, then replies, then facts. Texts without anything to
-    /// embed, and those that can't be read, aren't among them; texts of conversations between
-    /// people come without the names of these ([`without_names`]). Empty without an embedder.
-    ///
-    /// The first look after the store was opened goes through all records, some 20 ms for 100,000
-    /// units that have their vectors; later ones cost what is new.
-    ///
-    /// # Errors
-    /// [`ReadError`].
-    pub fn unembedded(&self, limit: usize) -> Result<Vec<(UnitKey, String)>, ReadError> {
-        let vectors = self.vectors.read();
-        let Some(vectors) = vectors.as_ref().filter(|vectors| vectors.spec.is_some()) else {
-            return Ok(Vec::new());
-        };
-        let waiting = &self.vectors.waiting;
-        let _looking = waiting.looking.lock().unwrap_or_else(PoisonError::into_inner);
-        let (noted, from, beginnings) = waiting.state().take(vectors.version());
-        if noted.is_empty() && from.is_none() {
-            return Ok(Vec::new());
-        }
-        let looked = self.on_snapshot(|transaction, _| {
-            let mut look = Look { vectors, limit, found: Vec::new(), rest: BTreeSet::new() };
-            look.at_noted(transaction, &noted)?;
-            let from = match from {
-                Some(from) => look.from(transaction, from)?,
-                None => None,
-            };
-            strip_names(transaction, &mut look.found)?;
-            let found = look.found.iter().map(|(key, _)| *key);
-            let waits = look.rest.iter().copied().chain(found).collect();
-            Ok((look.found, waits, from))
-        });
-        match looked {
-            Ok((found, waits, from)) => {
-                waiting.state().put((waits, from, beginnings));
-                Ok(found)
-            }
-            Err(error) => {
-                waiting.forget();
-                Err(error)
-            }
-        }
-    }
-}
-
 /// A look for what lacks a vector.
-struct Look<'a> {
-    vectors: &'a VectorStore,
-    limit: usize,
-    found: Vec<(UnitKey, String)>,
+pub(crate) struct Look<'a> {
+    pub(crate) vectors: &'a VectorStore,
+    pub(crate) limit: usize,
+    pub(crate) found: Vec<(UnitKey, String)>,
     /// What wasn't looked at for lack of room.
-    rest: BTreeSet<UnitKey>,
+    pub(crate) rest: BTreeSet<UnitKey>,
 }
 
 impl Look<'_> {
     /// Whether there is no room for more.
-    fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= self.limit
     }
 
-    fn add(&mut self, key: UnitKey, text: Option<&str>) {
+    pub(crate) fn add(&mut self, key: UnitKey, text: Option<&str>) {
         let text = text.filter(|text| !text.trim().is_empty());
         self.found.extend(text.map(|text| (key, text.to_owned())));
     }
 
     /// Looks at units that were noted. Those without a record, or words, don't wait any more.
-    fn at_noted(
+    pub(crate) fn at_noted(
         &mut self,
         transaction: &ReadTransaction,
         noted: &BTreeSet<UnitKey>,
@@ -219,7 +174,7 @@ impl Look<'_> {
 
     /// Goes through all units from one on, until there is no room for more: gives the one that comes
     /// next then.
-    fn from(
+    pub(crate) fn from(
         &mut self,
         transaction: &ReadTransaction,
         from: UnitKey,
@@ -260,7 +215,7 @@ impl Look<'_> {
     }
 
     /// Looks at a unit; false where there is no room for it.
-    fn at<'t>(&mut self, key: UnitKey, text: impl FnOnce() -> Option<&'t str>) -> bool {
+    pub(crate) fn at<'t>(&mut self, key: UnitKey, text: impl FnOnce() -> Option<&'t str>) -> bool {
         if self.is_full() {
             return false;
         }
@@ -272,20 +227,20 @@ impl Look<'_> {
 }
 
 /// The words of a turn; none of a damaged record.
-fn words(session: u64, turn: TurnSeq, bytes: &[u8]) -> Option<&str> {
+pub(crate) fn words(session: u64, turn: TurnSeq, bytes: &[u8]) -> Option<&str> {
     TurnRecord::view(session, turn, bytes).ok().map(|view| view.user)
 }
 
-fn reply(session: u64, turn: TurnSeq, bytes: &[u8]) -> Option<&str> {
+pub(crate) fn reply(session: u64, turn: TurnSeq, bytes: &[u8]) -> Option<&str> {
     ReplyRecord::view(session, turn, bytes).ok().map(|view| view.text)
 }
 
-fn fact(id: u64, bytes: &[u8]) -> Option<&str> {
+pub(crate) fn fact(id: u64, bytes: &[u8]) -> Option<&str> {
     FactRecord::view(id, bytes).ok().map(|view| view.text)
 }
 
 /// Takes the names of those who speak in its session out of each text, unless that is all it has.
-fn strip_names(
+pub(crate) fn strip_names(
     transaction: &ReadTransaction,
     found: &mut [(UnitKey, String)],
 ) -> Result<(), Fault> {
@@ -334,13 +289,13 @@ mod tests {
 
     /// Idle work asked for all records each time: 20 ms for 100,000 of them, after every turn.
     #[test]
-    fn once_all_was_looked_at_only_what_is_new_is() {
+    pub(crate) fn once_all_was_looked_at_only_what_is_new_is() {
         let media = Part::ALL.map(|_| RamMedium::new());
         let open = move |part| {
             let at = Part::ALL.iter().position(|other| *other == part).unwrap_or_default();
             Ok(Box::new(media[at].clone()) as Box<dyn garret_core::medium::Medium>)
         };
-        let store = Store::on_media("n", open).unwrap();
+        let store = crate::store::Store::on_media("n", open).unwrap();
         store.set_embedder([1; 32], 2, Arc::new(Scalar), None).unwrap();
         let at = WallTime { unix_ms: 0, confidence: Confidence::Good };
         let session = "s".parse().unwrap();
@@ -371,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_take_too_much_room_is_looked_for_again() {
+    pub(crate) fn what_would_take_too_much_room_is_looked_for_again() {
         let mut state = State { from: None, ..State::default() };
         let run = |count| Changes {
             said: vec![crate::index::Run { session: 1, first: 1, count }],

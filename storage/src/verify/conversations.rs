@@ -10,7 +10,6 @@ use crate::conversations::erased::FORGOTTEN;
 use crate::conversations::record::{
     ReplyRecord, SessionRecord, TurnRecord, session_name, turn_name,
 };
-use crate::erase as forget;
 use crate::erase::ledger::{ERASURES, ErasureRecord};
 use crate::ground::codec::unseal;
 use crate::ground::database::open_if_there as open;
@@ -82,7 +81,7 @@ pub(crate) fn turns(transaction: &ReadTransaction, report: &mut Report) -> Resul
             report.add(what, turn_name(session, seq), Advice::Restore);
         }
     }
-    for (session, seq) in forget::all_turns(transaction)? {
+    for (session, seq) in crate::erase::all_turns(transaction)? {
         counts.count(session, seq, report);
         if turns.get(&turn_key(session, seq))?.is_some() {
             let what = "turn record (of a turn that was forgotten)";
@@ -137,7 +136,7 @@ pub(crate) fn imported(transaction: &ReadTransaction, report: &mut Report) -> Re
         let seq = u64::from_be_bytes(*seq.value());
         if turns.get(&turn_key(session, seq))?.is_none() {
             // What an import calls a turn stays when that is forgotten.
-            if !forget::is_marked(transaction, &turn_key(session, seq))? {
+            if !crate::conversations::erased::is_marked(transaction, &turn_key(session, seq))? {
                 report.add("import (without a turn)", turn_name(session, seq), Advice::Restore);
             }
         }

@@ -8,7 +8,7 @@ use crate::ground::error::Fault;
 use crate::ground::table::{META, key};
 use crate::journal::Unusable;
 use crate::journal::op::Op;
-use crate::store::open::{Open, is_new};
+use crate::open::{Open, is_new};
 use crate::verify::report::{Advice, Report};
 
 /// Reads every page of what the medium holds by now, without what waits in the journal. Nothing is

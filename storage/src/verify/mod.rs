@@ -4,30 +4,25 @@
 //! row. Memory is needed for a few numbers of each session, and of each fact that gave its place to
 //! an older one.
 
-mod conversations;
-mod facts;
-mod files;
-mod references;
-mod report;
-mod summaries;
+pub(crate) mod conversations;
+pub(crate) mod facts;
+pub(crate) mod files;
+pub(crate) mod references;
+pub(crate) mod report;
+pub(crate) mod summaries;
 
 use garret_core::medium::MediumError;
 use redb::ReadTransaction;
 
-use crate::ground::database::contain;
 use crate::ground::error::{Fault, PAGE, ReadError, unless_damaged};
-use crate::search::unit_name;
-use crate::store::Store;
-use crate::store::open::Open;
-use crate::vectors::VectorError;
 use crate::verify::report::Advice;
 
 pub use crate::verify::report::{Checked, Problem, Report};
 
 /// A part of the check that needs a snapshot.
-type Section = fn(&ReadTransaction, &mut Report) -> Result<(), Fault>;
+pub(crate) type Section = fn(&ReadTransaction, &mut Report) -> Result<(), Fault>;
 
-const OF_FACTS: [(&str, Section); 4] = [
+pub(crate) const OF_FACTS: [(&str, Section); 4] = [
     ("facts", facts::facts),
     ("slots of facts", facts::slots),
     ("tables that lead to facts", references::of_facts),
@@ -42,97 +37,12 @@ pub(crate) fn check_facts(transaction: &ReadTransaction) -> Result<Vec<String>, 
     Ok(problems.map(|problem| format!("{}, {}", problem.what, problem.key)).collect())
 }
 
-impl Store {
-    /// Looks at everything: each page, each record's check, whether the tables agree with each
-    /// other, whether facts are in order, and whether the journal follows the records. It changes
-    /// nothing. Damage is reported, never an error.
-    ///
-    /// Reading all pages of the file, at first, makes others wait; the rest doesn't.
-    ///
-    /// # Errors
-    /// [`ReadError::Medium`] when the device doesn't answer.
-    pub fn verify(&self) -> Result<Report, ReadError> {
-        let mut report = Report::default();
-        let conversations: [(&str, Section); 6] = [
-            ("sessions", conversations::sessions),
-            ("turns and replies", conversations::turns),
-            ("speakers and imports", conversations::imported),
-            ("what was forgotten", conversations::forgotten),
-            ("summaries", summaries::summaries),
-            ("states and traces", summaries::states),
-        ];
-        self.files(&mut report)?;
-        for (name, check) in conversations.into_iter().chain(OF_FACTS) {
-            self.section(name, check, &mut report)?;
-        }
-        self.index(&mut report)?;
-        self.vectors(&mut report)?;
-        Ok(report)
-    }
-
-    fn index(&self, report: &mut Report) -> Result<(), ReadError> {
-        let checked = contain(|| Ok(self.derived.check(|at_once| self.snapshot_with(at_once))));
-        match checked.map_err(ReadError::from).flatten() {
-            Ok(None) => Ok(()),
-            Ok(Some(checked)) => {
-                report.checked.indexed = checked.units;
-                for (what, key) in checked.wrong {
-                    report.add(what, key, Advice::Reopen);
-                }
-                Ok(())
-            }
-            Err(error) => note("text index", Err(error), report),
-        }
-    }
-
-    fn vectors(&self, report: &mut Report) -> Result<(), ReadError> {
-        match self.wrong_vectors() {
-            Ok(None) => {}
-            Ok(Some((wrong, looked_at))) => {
-                report.checked.vectors = u64::try_from(looked_at).unwrap_or(u64::MAX);
-                for unit in wrong {
-                    report.add("vector", unit_name(unit), Advice::Vectors);
-                }
-            }
-            Err(VectorError::Medium(error)) if error != MediumError::OutOfRange => {
-                return Err(ReadError::Medium(error));
-            }
-            Err(error) => {
-                report.add("vectors (can't be read)", error.to_string(), Advice::Vectors);
-            }
-        }
-        Ok(())
-    }
-
-    fn files(&self, report: &mut Report) -> Result<(), ReadError> {
-        type Section = fn(&mut Open, &mut Report) -> Result<(), Fault>;
-        let sections: [(&str, Section); 2] =
-            [("file of the records", files::pages), ("journal", files::journal)];
-        for (name, check) in sections {
-            let done = self.reading(|open| check(open, report).map(Ok));
-            note(name, done, report)?;
-        }
-        Ok(())
-    }
-
-    /// One part of the check, by what a snapshot shows.
-    fn section(
-        &self,
-        name: &str,
-        check: impl Fn(&ReadTransaction, &mut Report) -> Result<(), Fault>,
-        report: &mut Report,
-    ) -> Result<(), ReadError> {
-        let before = report.clone();
-        let done = self.on_snapshot(|transaction, _| {
-            report.clone_from(&before);
-            check(transaction, report)
-        });
-        note(name, done, report)
-    }
-}
-
 /// Takes damage into the report; what is left is a device that doesn't answer.
-fn note(name: &str, done: Result<(), ReadError>, report: &mut Report) -> Result<(), ReadError> {
+pub(crate) fn note(
+    name: &str,
+    done: Result<(), ReadError>,
+    report: &mut Report,
+) -> Result<(), ReadError> {
     match done {
         Ok(()) => {}
         // A file that was cut short.

@@ -91,7 +91,7 @@ impl<'a> Recall<'a> {
             .filter(hidden)
             .filter(|hit| !hit.text.trim().is_empty())
             .filter(|hit| known.insert(hit.text.trim()))
-            .take(MOST)
+            .take(MAX_HITS)
             .collect();
         let read_again = hits.iter().filter(|hit| hit.rerank.is_some()).count();
         if let Some(rest) = hits.get_mut(read_again.max(FIRST)..) {
@@ -104,7 +104,7 @@ impl<'a> Recall<'a> {
     fn search(&self, from: TurnSeq) -> Vec<Hit> {
         let shown = usize::try_from(self.query.turn.saturating_sub(from)).unwrap_or(usize::MAX);
         // Two messages a turn that may be found and is shown already.
-        let most = shown.saturating_mul(2).saturating_add(MOST);
+        let most = shown.saturating_mul(2).saturating_add(MAX_HITS);
         let Query { session, turn, text, now, .. } = self.query;
         let vector = self.embedder.and_then(|embedder| embed::query(self.store, embedder, text));
         let vector = vector.as_deref();
@@ -185,7 +185,7 @@ const HEAD_BYTES: usize = 50;
 /// Most bytes of a message, of which the part that answers is shown.
 const LONGEST: usize = 1_600;
 /// Most messages that are looked at; far more than fit into a block.
-const MOST: usize = 160;
+const MAX_HITS: usize = 160;
 /// Question marks of most scripts.
 const QUESTION_MARKS: [char; 3] = ['?', '\u{61f}', '\u{ff1f}'];
 /// Tokens that a block may have more where it meets the user's words.

@@ -6,7 +6,7 @@ use super::statements::Statement;
 
 /// A fact that is known to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Known<'a> {
+pub struct KnownFact<'a> {
     /// The subject of the fact.
     pub subject: &'a str,
     /// The relation, such as `lives_in`.
@@ -18,10 +18,10 @@ pub struct Known<'a> {
 /// Returns the first known fact that `statement` can't be true beside: one of the same subject and relation,
 /// with another value where there can be one only, or with the same value that is denied now; or its
 /// opposite of the same value.
-pub fn contradicted<'k>(statement: &Statement, known: &[Known<'k>]) -> Option<Known<'k>> {
-    let about = |fact: &&Known<'k>| same(fact.subject, &statement.subject);
+pub fn contradicted<'k>(statement: &Statement, known: &[KnownFact<'k>]) -> Option<KnownFact<'k>> {
+    let about = |fact: &&KnownFact<'k>| same(fact.subject, &statement.subject);
     let facts = || known.iter().filter(about);
-    let clashes = |fact: &&Known<'k>| {
+    let clashes = |fact: &&KnownFact<'k>| {
         let related = fact.relation == statement.relation;
         let alike = alike(fact.object, &statement.object);
         match (related, statement.ended) {

@@ -14,7 +14,7 @@
 //! the user's, so nothing is told by them.
 //!
 //! Limits: English first; German, French, Spanish, Korean and Japanese where a phrase is common. Of a
-//! long message only the first [`MOST_BYTES`] are read.
+//! long message only the first [`MAX_BYTES`] are read.
 
 mod contradict;
 mod phrases;
@@ -22,7 +22,7 @@ mod signals;
 mod statements;
 mod topic;
 
-pub use contradict::{Known, alike, contradicted};
+pub use contradict::{KnownFact, alike, contradicted};
 pub use statements::{Statement, is_trait};
 pub use topic::topic_changed;
 
@@ -95,12 +95,12 @@ impl Cues {
 
 /// Returns the part of a message that is read.
 fn head(text: &str) -> &str {
-    let end = (0..=MOST_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    let end = (0..=MAX_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text.get(..end.unwrap_or(0)).unwrap_or(text)
 }
 
 /// Bytes of a message that are read.
-pub const MOST_BYTES: usize = 4_096;
+pub const MAX_BYTES: usize = 4_096;
 
 #[cfg(test)]
 mod tests;

@@ -33,7 +33,7 @@ pub fn is_trait(word: &str) -> bool {
     among(TRAITS, &word.to_lowercase())
 }
 
-/// Finds the statements of a text, at most [`MOST`].
+/// Finds the statements of a text, at most [`MAX_STATEMENTS`].
 pub(super) fn find(text: &Text<'_>) -> Vec<Statement> {
     let mut found = Vec::new();
     for sentence in text.sentences.iter().filter(|sentence| !sentence.question) {
@@ -50,11 +50,11 @@ pub(super) fn find(text: &Text<'_>) -> Vec<Statement> {
             }
         }
         found.extend(wide(text.whole, sentence));
-        if found.len() >= MOST {
+        if found.len() >= MAX_STATEMENTS {
             break;
         }
     }
-    found.truncate(MOST);
+    found.truncate(MAX_STATEMENTS);
     found
 }
 
@@ -118,7 +118,7 @@ fn matches(words: &[Word], at: usize, phrase: &Phrase) -> Option<(usize, bool)> 
     Some((at, turned))
 }
 
-struct Found {
+struct FoundValue {
     object: String,
     at: Range<usize>,
     next: usize,
@@ -126,7 +126,7 @@ struct Found {
 }
 
 /// Reads the value that begins at a word.
-fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found> {
+fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<FoundValue> {
     let mut start = from;
     while words
         .get(start)
@@ -167,7 +167,7 @@ fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found>
             plain = true;
             break;
         }
-        let most = if kind == Value::Trait { 1 } else { MOST_WORDS };
+        let most = if kind == Value::Trait { 1 } else { MAX_VALUE_WORDS };
         if end - start == most {
             plain |= kind == Value::Trait;
             break;
@@ -177,11 +177,11 @@ fn value(whole: &str, words: &[Word], from: usize, kind: Value) -> Option<Found>
     let at = first.at.start..last.at.end;
     let joins = words.get(start..end)?.iter().any(|word| among(JOINS, &word.text));
     let plain = plain && !joins && end - start <= PLAIN_WORDS;
-    Some(Found { object: tidy(whole.get(at.clone())?), at, next: end, plain })
+    Some(FoundValue { object: tidy(whole.get(at.clone())?), at, next: end, plain })
 }
 
 /// Reads a number of years that a person can have, and is said to: `34`, `34 years old`.
-fn age(whole: &str, words: &[Word], at: usize) -> Option<Found> {
+fn age(whole: &str, words: &[Word], at: usize) -> Option<FoundValue> {
     let word = words.get(at)?;
     let years: u8 = word.text.parse().ok()?;
     let unit = words.get(at + 1);
@@ -192,7 +192,7 @@ fn age(whole: &str, words: &[Word], at: usize) -> Option<Found> {
         return None;
     }
     let range = word.at.clone();
-    Some(Found {
+    Some(FoundValue {
         object: whole.get(range.clone())?.to_owned(),
         at: range,
         next: at + 1,
@@ -274,7 +274,7 @@ fn wide(whole: &str, sentence: &Sentence) -> Option<Statement> {
         let must_cut = phrase.relation == "name";
         let start = cut.max().or((!must_cut).then_some(0))?;
         let object = head.get(start..)?.trim();
-        if object.is_empty() || object.chars().count() > MOST_WIDE {
+        if object.is_empty() || object.chars().count() > MAX_UNSPACED_LETTERS {
             return None;
         }
         let start = end - head.get(start..)?.trim_start().len();
@@ -324,10 +324,10 @@ const NOT_TRADES: &str = "person, mother, father, sister, brother, daughter, lov
      christian, member, foster, sufferer, giant";
 const WIDE_NO: &str = "\u{c54a}, \u{c548} , \u{306a}\u{3044}, \u{307e}\u{305b}\u{3093}";
 /// Most statements of a message.
-const MOST: usize = 8;
+const MAX_STATEMENTS: usize = 8;
 /// Most words of a value.
-const MOST_WORDS: usize = 8;
+const MAX_VALUE_WORDS: usize = 8;
 /// Words of a value beyond which its end isn't plain.
 const PLAIN_WORDS: usize = 4;
 /// Most letters of a value in a script without spaces.
-const MOST_WIDE: usize = 16;
+const MAX_UNSPACED_LETTERS: usize = 16;

@@ -111,10 +111,10 @@ fn what_users_do_not_say_of_themselves_is_not_found() {
 #[test]
 fn a_contradiction_needs_subject_relation_and_another_value() {
     let known = [
-        Known { subject: "user", relation: "lives_in", object: "Oslo" },
-        Known { subject: "user", relation: "likes", object: "coffee" },
-        Known { subject: "user", relation: "age", object: "34" },
-        Known { subject: "meeting", relation: "is", object: "Tuesday" },
+        KnownFact { subject: "user", relation: "lives_in", object: "Oslo" },
+        KnownFact { subject: "user", relation: "likes", object: "coffee" },
+        KnownFact { subject: "user", relation: "age", object: "34" },
+        KnownFact { subject: "meeting", relation: "is", object: "Tuesday" },
     ];
     let clash = |text: &str| {
         let seen = read(text);

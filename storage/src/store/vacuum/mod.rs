@@ -6,9 +6,10 @@
 use garret_core::medium::MediumError;
 use redb::ReadableDatabase as _;
 
+use crate::files::Compacted;
 use crate::files::part::{Media, Part};
 use crate::ground::error::{Fault, ReadError, WriteError};
-use crate::store::open::Open;
+use crate::open::Open;
 use crate::store::vacuum::next::Whole;
 use crate::store::{Slot, Store};
 use crate::vectors::VectorStore;
@@ -20,15 +21,6 @@ pub(crate) mod side;
 pub(crate) use crate::files::memory::Memory;
 pub(crate) use crate::store::vacuum::copy::{Snapshot, Uncopied, rewrite};
 pub(crate) use crate::store::vacuum::next::{Next, empty};
-
-/// What a rewrite made of the files of a namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Compacted {
-    /// Bytes of all of them before.
-    pub before: u64,
-    /// Bytes of all of them after.
-    pub after: u64,
-}
 
 impl Store {
     /// Writes all records anew, so that the files hold nothing else: what was deleted or replaced

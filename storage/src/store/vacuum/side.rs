@@ -9,7 +9,7 @@ use crate::files::part::{Media, Part};
 use crate::ground::database::open_if_there as if_there;
 use crate::ground::error::Fault;
 use crate::ground::table::{REPLIES, TURNS, turn_key};
-use crate::store::open::Open;
+use crate::open::Open;
 use crate::store::vacuum::next::empty;
 use crate::store::vectors::erase_all_but;
 use crate::vectors::{UnitKey, VectorError, VectorStore};

@@ -2,7 +2,7 @@
 //! came from. `cargo test --workspace --test model gate -- --nocapture` prints the table.
 
 use garret::embed::Embed;
-use garret::remember::cues::{self, Cues, Known, contradicted, topic_changed};
+use garret::remember::cues::{self, Cues, KnownFact, contradicted, topic_changed};
 use garret_core::gate::{Gate, Mode, Signals};
 use garret_llm::{Backend, Embedder, PoolingOptions};
 use garret_tests::dialogues::{Dialogue, dialogues};
@@ -29,7 +29,7 @@ fn garret(dialogue: &Dialogue, topic: Topic<'_>) -> Said {
         let told = seen[..at].iter().flat_map(|seen| &seen.statements);
         let known: Vec<_> = told
             .filter(|statement| !statement.ended)
-            .map(|told| Known {
+            .map(|told| KnownFact {
                 subject: &told.subject,
                 relation: &told.relation,
                 object: &told.object,

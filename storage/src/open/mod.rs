@@ -1,5 +1,7 @@
 //! From a medium to a checked, open database, without a write to the medium.
 
+pub(crate) mod error;
+
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,7 +24,7 @@ use crate::index::Tracker;
 use crate::journal::apply::{Outcome, apply};
 use crate::journal::op::Op;
 use crate::journal::{Journal, Unusable};
-use crate::store::error::OpenError;
+use crate::open::error::OpenError;
 
 /// An open database and its way to the medium.
 pub(crate) struct Open {
