@@ -17,7 +17,7 @@ struct Spoiler(Arc<Mutex<Held>>);
 
 impl Subscriber for Spoiler {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "garret_llm::decode" || metadata.target() == "garret_llm::worker"
+        metadata.target() == "garret_llm::decode" || metadata.target() == "garret_llm::chat::worker"
     }
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
