@@ -1,4 +1,13 @@
 //! The store: one namespace, one owner, one medium.
+//!
+//! `impl Store` stands in this folder alone, a file for each topic; the rooms below have functions over
+//! transactions, files and indexes, and know no store.
+//!
+//! Order of locks: the text index in memory (`Derived::hold`), then the vectors (`Vectors`), then the
+//! records (`Slot`). Who needs several takes them in that order; who has a later one and wants an
+//! earlier one may only try (`try_hold`, `try_write`) and does without where it is taken. The queues of
+//! what changed (`Derived`, `Waiting`) and the snapshots' files are locked last, for moments, with
+//! nothing taken under them.
 
 mod bundle;
 mod erase;
