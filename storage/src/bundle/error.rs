@@ -26,7 +26,7 @@ pub enum ImportError {
     /// The bundle can't be read.
     #[error("the import could not be read ({at}): {source}; nothing was imported")]
     From {
-        /// Where.
+        /// The place where.
         at: Place,
         /// The system's answer.
         source: io::Error,
@@ -51,13 +51,13 @@ pub enum ImportError {
     /// It ends too early.
     #[error("the export is cut short at {at}: copy or export it again; nothing was imported")]
     CutShort {
-        /// Where.
+        /// The place where.
         at: Place,
     },
     /// Its bytes aren't those that were written, or say what can't be.
     #[error("the export is damaged at {at} ({why}): copy or export it again; nothing was imported")]
     Damaged {
-        /// Where.
+        /// The place where.
         at: Place,
         /// What is wrong there.
         why: String,
@@ -68,7 +68,7 @@ pub enum ImportError {
          first; nothing was imported"
     )]
     SessionExists {
-        /// Where.
+        /// The place where.
         at: Place,
         /// The name that is taken.
         session: SessionId,

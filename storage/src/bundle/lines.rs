@@ -231,7 +231,7 @@ struct ReplyLine<'a> {
     tokens: Vec<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<Cow<'a, str>>,
-    /// Where it isn't text.
+    /// The place where it isn't text.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt_hex: Option<Cow<'a, str>>,
 }
@@ -271,7 +271,7 @@ struct TraceLine<'a> {
     turn: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<Cow<'a, str>>,
-    /// Where it isn't text.
+    /// The place where it isn't text.
     #[serde(skip_serializing_if = "Option::is_none")]
     trace_hex: Option<Cow<'a, str>>,
 }

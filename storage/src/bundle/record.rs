@@ -61,7 +61,7 @@ pub(crate) struct Turn<'a> {
     pub(crate) seq: u64,
     #[serde(borrow)]
     pub(crate) text: Cow<'a, str>,
-    /// Who said it, if not the user.
+    /// The one who said it, if not the user.
     pub(crate) speaker: Option<Cow<'a, str>>,
     pub(crate) at: Stamp,
 }

@@ -70,11 +70,11 @@ struct Open {
     turns: u64,
     /// Turns that came so far.
     seen: u64,
-    /// Whether the last of them can be answered.
+    /// True if the last of them can be answered.
     awaits_reply: bool,
-    /// Whether the last record was a reply.
+    /// True if the last record was a reply.
     awaits_trace: bool,
-    /// Whether some of the turns were forgotten.
+    /// True if some of the turns were forgotten.
     has_gaps: bool,
 }
 
@@ -305,7 +305,7 @@ impl<'t> Taker<'t> {
         })
     }
 
-    /// What happens to the summaries of the session.
+    /// Returns what happens to the summaries of the session.
     fn summed_up(
         &mut self,
         act: impl FnOnce(Writer<'_, 't>) -> Result<(), Abort<Refusal>>,

@@ -10,12 +10,12 @@ use crate::ground::table::{TurnKey, turn_key};
 pub(crate) const FORGOTTEN: TableDefinition<'static, &'static TurnKey, &'static [u8; 8]> =
     TableDefinition::new("forgotten");
 
-/// Whether a turn was forgotten.
+/// Tells whether a turn was forgotten.
 pub(crate) fn is_forgotten(transaction: &WriteTransaction, turn: &TurnKey) -> Result<bool, Fault> {
     Ok(transaction.open_table(FORGOTTEN)?.get(turn)?.is_some())
 }
 
-/// Whether a turn was forgotten, in a transaction that reads.
+/// Tells whether a turn was forgotten, in a transaction that reads.
 pub(crate) fn is_marked(transaction: &ReadTransaction, turn: &TurnKey) -> Result<bool, Fault> {
     let forgotten = if_there(transaction, FORGOTTEN)?;
     Ok(match forgotten {

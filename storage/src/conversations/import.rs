@@ -26,7 +26,7 @@ pub const MAX_BATCH_BYTES: usize = 64 << 20;
 pub struct ImportedTurn<'a> {
     /// The session, which comes into being with its first turn.
     pub session: &'a SessionId,
-    /// Who said it. A name of `user` or `assistant` means those.
+    /// The one who said it. A name of `user` or `assistant` means those.
     pub speaker: Speaker<'a>,
     /// What was said.
     pub text: &'a str,
@@ -47,7 +47,7 @@ pub struct Imported {
     pub skipped: usize,
 }
 
-/// Where something that was said went.
+/// The place where something that was said went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The session's number.
@@ -83,7 +83,7 @@ pub(crate) fn unknown<'b, 'a>(
     Ok(new)
 }
 
-/// What stands for an id.
+/// Returns what stands for an id.
 fn hash(id: &str) -> [u8; 16] {
     let hash = <[u8; 32]>::from(Sha256::digest(id));
     std::array::from_fn(|at| hash[at])
@@ -99,7 +99,7 @@ pub(crate) fn said<'a>(turn: &ImportedTurn<'a>) -> Said<'a> {
     }
 }
 
-/// How a turn of this speaker names them; the user's has no name.
+/// Says how a turn of this speaker names them; the user's has no name.
 pub(crate) fn name_of(speaker: Speaker<'_>) -> Option<&str> {
     match speaker {
         Speaker::User | Speaker::Named("user") => None,

@@ -21,7 +21,7 @@ pub(crate) struct Reply<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Said<'a> {
     pub(crate) session: &'a str,
-    /// Who said it; `None` for the user.
+    /// The one who said it; `None` for the user.
     pub(crate) speaker: Option<&'a str>,
     pub(crate) text: &'a str,
     pub(crate) at: Stamp,

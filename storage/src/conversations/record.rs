@@ -67,7 +67,7 @@ const _: () = assert!(size_of::<ArchivedSessionRecord>() == 56);
 const _: () = assert!(size_of::<ArchivedTurnRecord>() == 17);
 const _: () = assert!(size_of::<ArchivedWideTurnRecord>() == 65);
 const _: () = assert!(size_of::<ArchivedReplyRecord>() == 74);
-/// Where a session's number lies in its root.
+/// The place where a session's number lies in its root.
 const NUMBER_AT: usize = std::mem::offset_of!(ArchivedSessionRecord, number);
 const _: () = assert!(NUMBER_AT == 16);
 
@@ -175,7 +175,7 @@ impl TurnRecord {
     }
 }
 
-/// Whether a turn's value says that it is a [`TurnRecord`].
+/// Tells whether a turn's value says that it is a [`TurnRecord`].
 fn is_slim(value: &[u8]) -> bool {
     let last = value.len().checked_sub(SEAL + 1).and_then(|at| value.get(at));
     last.is_some_and(|form| form & SLIM != 0)
@@ -229,12 +229,12 @@ pub(crate) fn speaker(session: u64, seq: TurnSeq, value: &[u8]) -> Result<&str, 
     name.ok_or_else(|| damaged("speaker record", turn_name(session, seq)))
 }
 
-/// How errors name a turn's records.
+/// Says how errors name a turn's records.
 pub(crate) fn turn_name(session: u64, seq: TurnSeq) -> String {
     format!("turn {seq} of session number {session}")
 }
 
-/// How errors name a session's record.
+/// Says how errors name a session's record.
 pub(crate) fn session_name(id: &str) -> String {
     format!("session `{}`", id.escape_debug())
 }

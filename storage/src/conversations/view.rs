@@ -40,7 +40,7 @@ pub struct TurnView<'a> {
     pub check: &'a [u8; 8],
     /// The answer, once there is one.
     pub reply: Option<ReplyView<'a>>,
-    /// Whether there is an answer that can't be read; `reply` is `None` then.
+    /// True if there is an answer that can't be read; `reply` is `None` then.
     pub reply_damaged: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct DamagedTurn {
     pub seq: TurnSeq,
     /// What is wrong with it.
     pub what: &'static str,
-    /// Whether the user's words can be read all the same, and only the reply can't.
+    /// True if the user's words can be read all the same, and only the reply can't.
     pub only_reply: bool,
 }
 
@@ -85,7 +85,7 @@ pub struct NewReply<'a> {
     pub model_fingerprint: &'a [u8; 32],
     /// Why it ended.
     pub finish: StoredFinish,
-    /// When it ended.
+    /// The moment when it ended.
     pub at: WallTime,
     /// The turn's receipt, opaque here.
     pub receipt: &'a [u8],

@@ -34,7 +34,7 @@ pub(crate) struct Removal {
     pub(crate) entities: BTreeSet<u64>,
     /// Summaries of sessions that stay.
     pub(crate) summaries: BTreeSet<(u64, u64)>,
-    /// Whether a state or a trace has the words. All of them go in any case.
+    /// True if a state or a trace has the words. All of them go in any case.
     pub(crate) quoted: bool,
     pub(crate) bytes: u64,
     pub(crate) at: Stamp,

@@ -82,7 +82,7 @@ pub enum ErasedKind {
     Reply,
     /// What the turn cost.
     Receipt,
-    /// Who spoke, in an imported conversation.
+    /// The one who spoke, in an imported conversation.
     Speaker,
     /// A fact.
     Fact,

@@ -31,7 +31,7 @@ impl Needle {
         })
     }
 
-    /// Whether a text has the words in it, in any case and Unicode form of their letters.
+    /// Tells whether a text has the words in it, in any case and Unicode form of their letters.
     pub(crate) fn is_in(&self, text: &str) -> bool {
         match &self.folded {
             Some(folded) if text.is_ascii() && folded.is_ascii() => {
@@ -42,12 +42,12 @@ impl Needle {
         }
     }
 
-    /// Whether bytes have one of the spellings in them.
+    /// Tells whether bytes have one of the spellings in them.
     pub(crate) fn is_in_bytes(&self, bytes: &[u8]) -> bool {
         self.spellings.iter().any(|spelling| find(bytes, spelling).next().is_some())
     }
 
-    /// Where a spelling begins in `bytes`, in no order.
+    /// Returns where a spelling begins in `bytes`, in no order.
     pub(crate) fn places<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
         self.spellings.iter().flat_map(|spelling| find(bytes, spelling))
     }
@@ -58,7 +58,7 @@ impl Needle {
     }
 }
 
-/// Where `small`, in small ASCII letters, begins in `bytes`, ASCII case aside.
+/// Returns where `small`, in small ASCII letters, begins in `bytes`, ASCII case aside.
 fn find<'a>(bytes: &'a [u8], small: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
     let first = small.first().copied();
     let same = move |(at, _): &(usize, &u8)| {
@@ -68,7 +68,7 @@ fn find<'a>(bytes: &'a [u8], small: &'a [u8]) -> impl Iterator<Item = usize> + '
     bytes.iter().enumerate().filter(starts).filter(same).map(|(at, _)| at)
 }
 
-/// How people may have written a text: as it is, small, in capitals, with capitals at the start of
+/// Says how people may have written a text: as it is, small, in capitals, with capitals at the start of
 /// words, and folded; each with composed and with decomposed letters.
 fn spellings_of(text: &str) -> Vec<String> {
     let written = [

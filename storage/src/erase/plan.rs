@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     pub(crate) named: Vec<String>,
 }
 
-/// What goes with `selection`.
+/// Returns what goes with `selection`.
 pub(crate) fn plan(
     transaction: &ReadTransaction,
     selection: &Selection<'_>,
@@ -297,7 +297,7 @@ fn sessions(
     Ok(found)
 }
 
-/// Whether a title says nothing but words of a turn, cut perhaps.
+/// Tells whether a title says nothing but words of a turn, cut perhaps.
 fn repeats(
     transaction: &ReadTransaction,
     title: &str,

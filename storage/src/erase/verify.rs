@@ -24,7 +24,7 @@ pub enum Trace {
         extension: &'static str,
         /// The file, if it is one.
         path: Option<PathBuf>,
-        /// Where in it.
+        /// The place where in it.
         offset: u64,
     },
     /// In a record that can be read: it was not forgotten.
@@ -37,7 +37,7 @@ pub enum Trace {
     },
 }
 
-/// Where the words are in what `read` gives, block by block until there is nothing more.
+/// Returns where the words are in what `read` gives, block by block until there is nothing more.
 pub(crate) fn scan(
     needle: &Needle,
     mut read: impl FnMut(&mut [u8]) -> Result<usize, MediumError>,

@@ -17,7 +17,7 @@ use crate::summaries::StateKind;
 use crate::summaries::record::SummaryRecord;
 use crate::summaries::table::{STATES, SUMMARIES, StateKey, TRACES, is_wordless, state_parts};
 
-/// Where words were found.
+/// The place where words were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Spot {
     /// In the name of a session.
@@ -140,13 +140,13 @@ fn summaries(
     Ok(())
 }
 
-/// Whether the words are in a value of bytes that only others understand.
+/// Tells whether the words are in a value of bytes that only others understand.
 fn is_in_opaque(needle: &Needle, value: &[u8]) -> bool {
     let bytes = unseal(value).unwrap_or(value);
     needle.is_in_bytes(bytes) || std::str::from_utf8(bytes).is_ok_and(|text| needle.is_in(text))
 }
 
-/// How a state is named, by the name of its session.
+/// Says how a state is named, by the name of its session.
 pub(crate) fn state_name(key: &StateKey, session: impl FnOnce(u64) -> String) -> String {
     let (number, kind) = state_parts(key);
     let kind = StateKind::from_byte(kind).map_or("state", StateKind::as_str);

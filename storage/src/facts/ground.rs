@@ -85,7 +85,7 @@ fn speaker(
     Ok(read.transpose()?)
 }
 
-/// Whether there is a text under `key` that can be read and has the words of `quote` in it.
+/// Tells whether there is a text under `key` that can be read and has the words of `quote` in it.
 fn holds(
     table: &impl ReadableTable<&'static TurnKey, &'static [u8]>,
     key: &TurnKey,

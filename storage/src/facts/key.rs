@@ -63,7 +63,7 @@ const MULTI_VALUED: [&str; 49] = [
 /// The predicate of a fact that has a subject and names none.
 pub(crate) const ABOUT: &str = "about";
 
-/// Whether a subject can have several objects of this predicate at a time; of every other
+/// Tells whether a subject can have several objects of this predicate at a time; of every other
 /// predicate it has one.
 ///
 /// ```
@@ -94,7 +94,7 @@ fn collapse(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What two spellings of one name have in common; empty for a blank one.
+/// Returns what two spellings of one name have in common; empty for a blank one.
 pub(crate) fn name_key(name: &str) -> String {
     collapse(&fold_case(name))
 }

@@ -205,7 +205,7 @@ pub(crate) fn of_turn(
     range.map(|entry| Ok(FactId(last_id(entry?.0.value())))).collect()
 }
 
-/// How many entities there are, and the number of the last one.
+/// Counts entities there are, and the number of the last one.
 pub(crate) fn entity_extent(transaction: &ReadTransaction) -> Result<(u64, u64), Fault> {
     let Some(entities) = open(transaction, ENTITIES)? else { return Ok((0, 0)) };
     let last = entities.last()?.map_or(0, |(key, _)| last_id(key.value()));
@@ -266,7 +266,7 @@ pub(crate) fn links_of(transaction: &ReadTransaction, node: Node) -> Result<Vec<
     Ok(found)
 }
 
-/// How often a fact was of use.
+/// The number of times a fact was of use.
 pub(crate) fn usage(transaction: &ReadTransaction, FactId(id): FactId) -> Result<Usage, Fault> {
     let Some(usage) = open(transaction, USAGE)? else { return Ok(Usage::default()) };
     let found = usage.get(&id.to_be_bytes())?;
@@ -282,7 +282,7 @@ fn load(
     found.map(|bytes| Ok(FactRecord::view(id, bytes.value())?.to_fact())).transpose()
 }
 
-/// What was read, unless the record is damaged.
+/// Returns what was read, unless the record is damaged.
 fn spared<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
     unless_damaged(read, |what, key| tracing::warn!(what, key, "damaged; the others go on"))
 }

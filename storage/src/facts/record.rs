@@ -152,12 +152,12 @@ impl FactRecord {
         Span { id: self.id, start: self.valid_at, end: self.valid_to, inferred }
     }
 
-    /// What it says about its subject.
+    /// Returns what it says about its subject.
     pub(crate) fn value(&self) -> &str {
         if self.object.is_empty() { &self.text } else { &self.object }
     }
 
-    /// Whether it stays true but gave its place to a fact that says the same.
+    /// Tells whether it stays true but gave its place to a fact that says the same.
     pub(crate) fn is_retired_duplicate(&self) -> bool {
         self.superseded_by != 0 && self.valid_to == OPEN
     }
@@ -199,7 +199,7 @@ impl UsageRecord {
     }
 }
 
-/// How `flags` say that a fact is pinned.
+/// Says how `flags` say that a fact is pinned.
 pub(crate) const fn pin_flags(pin: Pin) -> u8 {
     match pin {
         Pin::None => 0,
@@ -216,7 +216,7 @@ const fn pin_of(flags: u8) -> Pin {
     }
 }
 
-/// How errors name a fact.
+/// Says how errors name a fact.
 pub(crate) fn fact_name(id: u64) -> String {
     FactId(id).to_string()
 }
@@ -228,7 +228,7 @@ const TOOL: u8 = 2;
 const DOCUMENT: u8 = 3;
 pub(crate) const NAMED: u8 = 4;
 
-/// How a record keeps a source.
+/// Says how a record keeps a source.
 pub(crate) fn source_parts<'a>(source: &'a FactSource<'_>) -> (u8, &'a str) {
     match source {
         FactSource::User => (USER, ""),

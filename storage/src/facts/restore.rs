@@ -77,7 +77,7 @@ impl Numbers {
         if number == 0 { Ok(0) } else { self.of(number) }
     }
 
-    /// What was here before, where that is what a new number stands for.
+    /// Returns what was here before, where that is what a new number stands for.
     fn settled(&self, here: u64) -> u64 {
         let number = here.saturating_sub(self.base);
         self.known.get(&number).copied().unwrap_or(here)
@@ -194,7 +194,7 @@ impl<'t> Restorer<'t> {
         Ok(())
     }
 
-    /// How often a fact was of use; of one that was here before the higher count holds.
+    /// The number of times a fact was of use; of one that was here before the higher count holds.
     pub(crate) fn usage(&mut self, fact: u64, used: Usage) -> Result<(), Unrestored> {
         let id = self.facts.of(fact)?;
         if self.writer.facts.get(&id.to_be_bytes())?.is_none() {
@@ -321,7 +321,7 @@ impl<'t> Restorer<'t> {
         Ok(self.writer.update(&before, &after)?)
     }
 
-    /// What was derived from a fact that ends earlier than it did ends with it.
+    /// Returns what was derived from a fact that ends earlier than it did ends with it.
     fn end_derived(&mut self, fact: u64) -> Result<(), Unrestored> {
         let Some(fact) = load(&self.writer.facts, fact)? else { return Ok(()) };
         let behind = if fact.superseded_by == 0 { fact.id } else { fact.superseded_by };
@@ -339,7 +339,7 @@ impl<'t> Restorer<'t> {
     }
 }
 
-/// Whether a fact could have been written here.
+/// Tells whether a fact could have been written here.
 fn check(fact: &FactRecord) -> Result<(), Unrestored> {
     FactRecord::view(fact.id, &encode(fact)?).map_err(|fault| match fault {
         Fault::Damaged { what, .. } => wrong(what),
@@ -372,7 +372,7 @@ fn check(fact: &FactRecord) -> Result<(), Unrestored> {
     }
 }
 
-/// Whether a fact from elsewhere is one that is here: the same words, told at the same time.
+/// Tells whether a fact from elsewhere is one that is here: the same words, told at the same time.
 fn same(fact: &FactRecord, here: &FactRecord) -> bool {
     let told =
         |fact: &FactRecord| (fact.recorded_ms, fact.valid_at, fact.source, fact.flags & !PINS);

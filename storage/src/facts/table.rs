@@ -63,7 +63,7 @@ pub(crate) fn slot_range(
     (end(0), end(u8::MAX))
 }
 
-/// What a key of [`SLOTS`] says of its lane.
+/// Returns what a key of [`SLOTS`] says of its lane.
 pub(crate) fn lane_of(key: &[u8; SLOT_KEY]) -> LaneKey {
     LaneKey { subject: word(key, 0), predicate: part(key, 8), value: part(key, 16) }
 }
@@ -120,7 +120,7 @@ pub(crate) fn link_near(key: &[u8; 20]) -> Option<Node> {
     node_of(key.first().copied()?, word(key, 1))
 }
 
-/// What a key of [`LINKS`] holds beside its first node.
+/// Returns what a key of [`LINKS`] holds beside its first node.
 pub(crate) fn link_parts(key: &[u8; 20]) -> Option<(Direction, LinkKind, Node)> {
     let [_, _, _, _, _, _, _, _, _, way, kind, tag, ..] = *key;
     let direction = match way {

@@ -56,7 +56,7 @@ pub(crate) fn neighbours<L: Lane>(lane: &L, at: i64) -> Result<Neighbours, L::Er
 /// What becomes of a new fact and of the one in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
-    /// Where the new fact ends; its start when it never holds.
+    /// The place where the new fact ends; its start when it never holds.
     pub(crate) end: i64,
     /// What replaced it already.
     pub(crate) superseded_by: Option<u64>,

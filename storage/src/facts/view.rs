@@ -53,7 +53,7 @@ impl FactKind {
     }
 }
 
-/// Whether a fact stands in every prompt, as far as there is room.
+/// True if a fact stands in every prompt, as far as there is room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Pin {
@@ -94,7 +94,7 @@ impl Pin {
     }
 }
 
-/// Who said it.
+/// The one who said it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FactSource<'a> {
     /// The user.
@@ -177,9 +177,9 @@ pub struct Origin<'a> {
 pub struct NewFact<'a> {
     /// What it says, kept unchanged.
     pub text: &'a str,
-    /// Who said it.
+    /// The one who said it.
     pub source: FactSource<'a>,
-    /// Where it was said; session and turn must be there.
+    /// The place where it was said; session and turn must be there.
     pub origin: Option<Origin<'a>>,
     /// The words it rests on. With an `origin` they are looked for in what its source said in that
     /// turn; of a tool or a document, and of somebody named in a turn of the user's, in all of it.
@@ -197,7 +197,7 @@ pub struct NewFact<'a> {
     pub valid_at: Option<i64>,
     /// Until when it is true, where that is known.
     pub valid_to: Option<i64>,
-    /// Whether it was inferred rather than said.
+    /// True if it was inferred rather than said.
     pub inferred: bool,
     /// The facts that it was inferred from or sums up: it ends when the first of them does.
     pub derived_from: &'a [FactId],
@@ -213,7 +213,7 @@ pub struct NewFact<'a> {
 pub struct Added {
     /// The fact that says it now.
     pub id: FactId,
-    /// Whether that is a new one.
+    /// True if that is a new one.
     pub outcome: Outcome,
     /// Facts that it replaced, with their retired duplicates.
     pub superseded: Vec<FactId>,
@@ -221,7 +221,7 @@ pub struct Added {
     pub invalidated: Vec<FactId>,
 }
 
-/// Whether a fact was new.
+/// True if a fact was new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -241,9 +241,9 @@ pub struct FactView<'a> {
     pub text: &'a str,
     /// What it did when it was written.
     pub kind: FactKind,
-    /// Whether it was inferred rather than said.
+    /// True if it was inferred rather than said.
     pub inferred: bool,
-    /// Who said it.
+    /// The one who said it.
     pub source: FactSource<'a>,
     /// The number of the session in which it was said. It stays when the session is deleted.
     pub session: Option<u64>,
@@ -251,7 +251,7 @@ pub struct FactView<'a> {
     pub turn: Option<TurnSeq>,
     /// The words it rests on.
     pub quote: Option<&'a str>,
-    /// Whether those words were found in the turn when the fact was written.
+    /// True if those words were found in the turn when the fact was written.
     pub grounded: bool,
     /// Whom or what it is about.
     pub subject: Option<EntityId>,
@@ -268,7 +268,7 @@ pub struct FactView<'a> {
     /// The fact whose coming ended it, where it had been derived from one that was replaced; or
     /// that one itself where it was retracted.
     pub invalidated_by: Option<FactId>,
-    /// Whether nothing replaced it and it has no end.
+    /// True if nothing replaced it and it has no end.
     pub latest: bool,
     /// Wall clock when it was written, in milliseconds since 1970.
     pub recorded_at: i64,
@@ -278,12 +278,12 @@ pub struct FactView<'a> {
     pub salience: f32,
     /// How sure it is, 0 to 1.
     pub confidence: f32,
-    /// Whether it stands in every prompt, as far as there is room.
+    /// True if it stands in every prompt, as far as there is room.
     pub pinned: Pin,
 }
 
 impl FactView<'_> {
-    /// Whether it is true at a moment, in milliseconds since 1970.
+    /// Tells whether it is true at a moment, in milliseconds since 1970.
     pub fn holds_at(&self, at_ms: i64) -> bool {
         holds(self.valid_at, self.valid_to, at_ms)
     }
@@ -347,7 +347,7 @@ pub struct Fact {
 }
 
 impl Fact {
-    /// Whether it is true at a moment, in milliseconds since 1970.
+    /// Tells whether it is true at a moment, in milliseconds since 1970.
     pub fn holds_at(&self, at_ms: i64) -> bool {
         holds(self.valid_at, self.valid_to, at_ms)
     }
@@ -371,13 +371,13 @@ pub struct Entity {
     pub recorded_at: i64,
 }
 
-/// How often a fact was of use.
+/// The number of times a fact was of use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
-    /// How many times.
+    /// The number of times.
     pub count: u64,
-    /// When last, in milliseconds since 1970.
+    /// The moment when last, in milliseconds since 1970.
     pub last_ms: Option<i64>,
 }
 
@@ -435,11 +435,11 @@ impl LinkKind {
 /// A link between two things.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
-    /// Where it starts.
+    /// The place where it starts.
     pub from: Node,
     /// What it says.
     pub kind: LinkKind,
-    /// Where it leads.
+    /// The place where it leads.
     pub to: Node,
 }
 

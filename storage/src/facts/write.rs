@@ -36,7 +36,7 @@ pub(crate) struct Effect {
 }
 
 impl Effect {
-    /// Whether facts were to be stored and all of them were said already.
+    /// Tells whether facts were to be stored and all of them were said already.
     pub(crate) fn is_nothing(&self) -> bool {
         !self.added.is_empty() && self.changed.is_empty()
     }
@@ -84,7 +84,7 @@ pub(crate) struct Writer<'t> {
 struct Place<'a> {
     subject: Option<Subject<'a>>,
     predicate: String,
-    /// Whether each value has its own lane.
+    /// True if each value has its own lane.
     own: bool,
     /// What tells its value from others.
     value: String,
@@ -237,7 +237,7 @@ impl<'t> Writer<'t> {
         self.insert_link(link)
     }
 
-    /// What is unknown by now is passed over.
+    /// Returns what is unknown by now is passed over.
     fn touch(&mut self, (fact, when_ms): (u64, i64)) -> Result<(), Abort<WriteError>> {
         if self.facts.get(&fact.to_be_bytes())?.is_none() {
             return Ok(());
@@ -290,7 +290,7 @@ impl<'t> Writer<'t> {
         Ok(Subject::New { id: self.next_entity, name, kind, folded, key })
     }
 
-    /// When a draft begins to hold. What was said just now by a clock that is wrong comes after
+    /// Returns when a draft begins to hold. What was said just now by a clock that is wrong comes after
     /// all that was said before, else it would be taken for old news.
     fn start(
         &self,
@@ -475,7 +475,7 @@ impl<'t> Writer<'t> {
         Ok(neighbours(&self.lane(key), at)?)
     }
 
-    /// Whether its subject has other values of the same predicate.
+    /// Tells whether its subject has other values of the same predicate.
     fn has_other_lanes(&self, lane: LaneKey) -> Result<bool, Abort<WriteError>> {
         let (first, last) = slot_range(lane.subject, Some(lane.predicate));
         let mut ends = self.slots.range::<&[u8; SLOT_KEY]>(&first..=&last)?;
@@ -529,7 +529,7 @@ impl<'t> Writer<'t> {
     }
 }
 
-/// Whether a draft says what a fact in its lane says already. What was inferred doesn't count as
+/// Tells whether a draft says what a fact in its lane says already. What was inferred doesn't count as
 /// said.
 fn restates(draft: &Draft<'_>, place: &Place<'_>, holder: &FactRecord) -> bool {
     let said = holder.flags & INFERRED == 0;

@@ -38,7 +38,7 @@ impl Link {
         })
     }
 
-    /// What it reads and writes.
+    /// Returns what it reads and writes.
     pub(crate) fn medium(&self) -> Arc<dyn Medium> {
         self.medium.clone()
     }
@@ -70,7 +70,7 @@ impl Link {
         }
     }
 
-    /// Whether that database isn't the store's any more.
+    /// Tells whether that database isn't the store's any more.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(*self.state(), State::Cut)
     }
@@ -236,7 +236,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What the medium itself has to say about a range, zeros where it was cut or never was.
+    /// Returns what the medium itself has to say about a range, zeros where it was cut or never was.
     fn read_base(
         &self,
         medium: &dyn Medium,

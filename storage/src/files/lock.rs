@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
-    /// Whether the process id can be written into it.
+    /// True if the process id can be written into it.
     signs: bool,
 }
 
@@ -93,7 +93,7 @@ fn pid_in(file: &mut File) -> Option<u32> {
     text.trim().parse().ok()
 }
 
-/// Whether the process is gone, or was killed and isn't quite gone yet, as Linux tells it in
+/// Tells whether the process is gone, or was killed and isn't quite gone yet, as Linux tells it in
 /// `/proc/PID/stat` (state and flags) and `/proc/PID/status` (signals that wait to be taken).
 /// Elsewhere nobody is known to be ending.
 fn is_ending(pid: u32) -> bool {
@@ -117,7 +117,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(ESRCH)
 }
 
-/// Whether SIGKILL is among the pending signals of a `/proc/PID/status`.
+/// Tells whether SIGKILL is among the pending signals of a `/proc/PID/status`.
 fn kill_waits(status: &str) -> bool {
     let pending = status.lines().filter_map(|line| {
         let mask = line.strip_prefix("ShdPnd:").or_else(|| line.strip_prefix("SigPnd:"))?;

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// Most bytes of UTF-8 a namespace can have.
 pub const MAX_NAMESPACE_BYTES: usize = 256;
 
-/// Where the store of `namespace` lies, relative to the data directory.
+/// Returns where the store of `namespace` lies, relative to the data directory.
 ///
 /// # Errors
 /// [`NamespaceError::TooLong`] over [`MAX_NAMESPACE_BYTES`].
@@ -145,7 +145,7 @@ fn collect(data_dir: &Path, below: &Path, found: &mut Vec<String>) -> io::Result
     Ok(())
 }
 
-/// Whether a directory can be one of ours, which bounds the walk to three levels.
+/// Tells whether a directory can be one of ours, which bounds the walk to three levels.
 fn is_piece(path: &Path) -> bool {
     let named = path
         .file_name()

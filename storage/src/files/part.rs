@@ -43,7 +43,7 @@ impl Part {
         Self::Prefix,
     ];
 
-    /// What its file's name ends with, after the dot.
+    /// Returns what its file's name ends with, after the dot.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Records => "redb",
@@ -63,9 +63,9 @@ type OpenPart = Box<dyn Fn(Part) -> Result<Arc<dyn Medium>, MediumError> + Send 
 /// How a store gets at its parts.
 pub(crate) struct Media {
     open: OpenPart,
-    /// Where the parts are files: the one of the records.
+    /// The place where the parts are files: the one of the records.
     records: Option<PathBuf>,
-    /// Whether there is nothing but the records.
+    /// True if there is nothing but the records.
     alone: bool,
 }
 
@@ -118,12 +118,12 @@ impl Media {
         }
     }
 
-    /// Where a part is, if it is a file.
+    /// Returns where a part is, if it is a file.
     pub(crate) fn path(&self, part: Part) -> Option<PathBuf> {
         self.records.as_ref().map(|records| records.with_extension(part.extension()))
     }
 
-    /// Whether a part can be opened without creating it.
+    /// Tells whether a part can be opened without creating it.
     pub(crate) fn exists(&self, part: Part) -> bool {
         match &self.records {
             // One that can't be looked for is opened, which says why.
@@ -132,7 +132,7 @@ impl Media {
         }
     }
 
-    /// Whether the store may have this part at all.
+    /// Tells whether the store may have this part at all.
     pub(crate) fn has(&self, part: Part) -> bool {
         !self.alone || matches!(part, Part::Records | Part::Next)
     }

@@ -138,7 +138,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// Whether the open database can't be used after this; `wrote` when it was writing.
+    /// Tells whether the open database can't be used after this; `wrote` when it was writing.
     ///
     /// A write that meets a wrong page can leave the database without its list of free pages; it
     /// then refuses every later write, until it is opened again.
@@ -272,7 +272,7 @@ refusals!(
     SummaryError => SummaryError
 );
 
-/// What was read; nothing where it is damaged, of which `tell` hears what and which.
+/// Returns what was read; nothing where it is damaged, of which `tell` hears what and which.
 pub(crate) fn unless_damaged<T>(
     read: Result<T, Fault>,
     tell: impl FnOnce(&'static str, String),

@@ -81,7 +81,7 @@ impl Changes {
         self.facts.extend(&other.facts);
     }
 
-    /// Whether there are none.
+    /// Tells whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

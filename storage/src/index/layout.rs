@@ -7,7 +7,7 @@ use crate::vectors::{checksum, mix};
 
 /// Unit in which the parts of the file are aligned, in bytes.
 pub(crate) const PAGE: u64 = 4_096;
-/// Where the first segment can be: behind both roots.
+/// The place where the first segment can be: behind both roots.
 pub(crate) const FIRST: u64 = 2 * PAGE;
 /// Bytes of a place for a root.
 const ROOT: usize = 4_096;
@@ -27,13 +27,13 @@ pub(crate) struct Root {
     pub(crate) rules: u32,
     /// The last write that the segments know of.
     pub(crate) covered: Position,
-    /// Where changes since are noted.
+    /// The place where changes since are noted.
     pub(crate) log_at: u64,
     /// In the order of their documents.
     pub(crate) segments: Vec<Extent>,
 }
 
-/// Where a segment is: units and what belongs to them, and behind that their postings.
+/// The place where a segment is: units and what belongs to them, and behind that their postings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Extent {
     pub(crate) at: u64,
@@ -66,7 +66,7 @@ impl Extent {
 }
 
 impl Root {
-    /// Where it goes: two take turns.
+    /// Returns where it goes: two take turns.
     pub(crate) fn place(&self) -> u64 {
         self.generation % 2 * PAGE
     }

@@ -46,11 +46,11 @@ pub(crate) struct Tracker {
     folded: Position,
     /// Every one since, and what it changed.
     recent: Vec<(Position, Changes)>,
-    /// Whether they changed more than can be told.
+    /// True if they changed more than can be told.
     lost: bool,
     /// What the search hasn't been told.
     fresh: Fresh,
-    /// Whether something was written while the store is open, and messages and facts among it.
+    /// True if something was written while the store is open, and messages and facts among it.
     wrote: bool,
     written: u64,
 }
@@ -67,7 +67,7 @@ enum State {
 struct Tracked {
     medium: Arc<dyn Medium>,
     root: Root,
-    /// Where the log ends.
+    /// The place where the log ends.
     end: u64,
     /// Up to which write it goes.
     covered: Position,
@@ -182,7 +182,7 @@ impl Tracker {
         self.lost = false;
     }
 
-    /// What an index can be made from, if there is something.
+    /// Returns what an index can be made from, if there is something.
     pub(crate) fn basis(&mut self) -> Option<Basis> {
         let (tracked, recent) = self.valid()?;
         let mut changes = tracked.changes.clone();
@@ -190,7 +190,7 @@ impl Tracker {
         Some(Basis { medium: tracked.medium.clone(), root: tracked.root.clone(), changes })
     }
 
-    /// How many messages and facts would have to be read as texts, and whether there is something
+    /// Counts messages and facts would have to be read as texts, and whether there is something
     /// in the file that was deleted; `None` for all of them.
     pub(crate) fn unread(&mut self) -> Option<(u64, bool)> {
         let (tracked, recent) = self.valid()?;
@@ -288,7 +288,7 @@ fn since(
 }
 
 impl Tracked {
-    /// What the file holds.
+    /// Returns what the file holds.
     fn read(media: &Media) -> Result<Option<Self>, MediumError> {
         let Some(medium) = media.open_existing(Part::Index)? else { return Ok(None) };
         let len = medium.len()?;
@@ -395,7 +395,7 @@ impl Tracked {
         Ok(Some(Self { medium, root, end, covered, changes: Changes::default() }))
     }
 
-    /// Where so many bytes have room without touching anything that counts.
+    /// Returns where so many bytes have room without touching anything that counts.
     fn vacant(&self, len: u64) -> u64 {
         let segments = self.root.segments.iter().map(|extent| (extent.at, extent.end()));
         let mut taken: Vec<_> = segments.chain([(self.root.log_at, self.end)]).collect();

@@ -33,7 +33,7 @@ pub(crate) enum Outcome {
     Deleted { numbers: Vec<u64> },
     /// What became of facts.
     Facts(Effect),
-    /// Where each went; `None` for what was there already.
+    /// The place where each went; `None` for what was there already.
     Imported(Vec<Option<Place>>),
     /// Something was forgotten; the erasure has this number.
     Erased { erasure: u64 },
@@ -42,7 +42,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Whether nothing changed, so that there is nothing to keep.
+    /// Tells whether nothing changed, so that there is nothing to keep.
     pub(crate) fn is_nothing(&self) -> bool {
         match self {
             Self::Imported(places) => places.iter().all(Option::is_none),

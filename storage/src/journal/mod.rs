@@ -31,12 +31,12 @@ pub(crate) struct Journal {
     folded: Position,
     /// The last write.
     last: Position,
-    /// Whether the records on the medium are such that frames can follow: there, and of this
+    /// True if the records on the medium are such that frames can follow: there, and of this
     /// version. Else a program of another version would not see them.
     ready: bool,
-    /// Whether anything was written since it was opened.
+    /// True if anything was written since it was opened.
     wrote: bool,
-    /// Whether stale frames hold what was removed.
+    /// True if stale frames hold what was removed.
     unclean: bool,
 }
 
@@ -45,7 +45,7 @@ struct JournalFile {
     key: Check,
     /// What is written at least, in bytes: [`SMALL`] where the device allows it, else [`BLOCK`].
     block: u64,
-    /// Where the next frame goes.
+    /// The place where the next frame goes.
     end: u64,
     /// What lies before it in its block, where blocks are small.
     tail: Vec<u8>,
@@ -151,12 +151,12 @@ impl Journal {
         self.wrote && self.pending() >= CLOSE_OPS
     }
 
-    /// Whether a fold is due.
+    /// Tells whether a fold is due.
     pub(crate) fn is_long(&self) -> bool {
         self.pending() >= FOLD_OPS || self.bytes() >= FOLD_BYTES
     }
 
-    /// Whether so much waits that a fold is worth it while nothing else is to be done.
+    /// Tells whether so much waits that a fold is worth it while nothing else is to be done.
     pub(crate) fn is_half_full(&self) -> bool {
         self.pending() >= FOLD_OPS / 2 || self.bytes() >= FOLD_BYTES / 2
     }
@@ -215,7 +215,7 @@ impl Journal {
         self.unclean = self.file.is_some();
     }
 
-    /// Whether stale frames hold what was removed.
+    /// Tells whether stale frames hold what was removed.
     pub(crate) fn is_unclean(&self) -> bool {
         self.unclean
     }
@@ -250,7 +250,7 @@ impl JournalFile {
         Ok(Some(file))
     }
 
-    /// Whether there is room up to `end`, after making it if need be.
+    /// Tells whether there is room up to `end`, after making it if need be.
     fn make_room(&mut self, end: u64) -> Result<bool, MediumError> {
         while end > self.room {
             if self.room + EXTENT > MAX_LEN || !self.grow()? {
@@ -291,7 +291,7 @@ impl JournalFile {
         Ok(())
     }
 
-    /// What is written together with a frame at `start`, and where that begins.
+    /// Returns what is written together with a frame at `start`, and where that begins.
     fn before(&mut self, start: u64) -> (u64, Vec<u8>) {
         if self.unsure.is_empty() {
             let shares = !start.is_multiple_of(self.block);
@@ -369,7 +369,7 @@ fn read_header(bytes: &[u8], namespace: &str) -> Result<Option<(u32, Check)>, Un
     Ok(Some((version, key)))
 }
 
-/// What of the frames in `run` follows `folded`, and the length of all that are in a row.
+/// Returns what of the frames in `run` follows `folded`, and the length of all that are in a row.
 fn find(key: Check, run: Vec<u8>, folded: Position) -> Result<(Replay, usize), Unusable> {
     let (mut end, mut last, mut payloads) = (0, None::<Position>, Vec::new());
     while let Some((start, frame)) = next_frame(key, &run, end, last) {
@@ -421,7 +421,7 @@ fn next_frame(
     })
 }
 
-/// Whether a frame belongs to the store whose records end at `folded`.
+/// Tells whether a frame belongs to the store whose records end at `folded`.
 fn check_place(frame: &Frame<'_>, folded: Position) -> Result<(), Unusable> {
     let next = folded.seq.saturating_add(1);
     let why = match frame.at.seq {

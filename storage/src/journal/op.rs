@@ -60,7 +60,7 @@ impl Op<'_> {
             .map_err(|error| Fault::Engine(format!("can't encode an operation: {error}")))
     }
 
-    /// Whether it goes into the records at once, whatever its size: what it takes away mustn't
+    /// Tells whether it goes into the records at once, whatever its size: what it takes away mustn't
     /// come back with a journal that lost its last frame.
     pub(crate) fn is_removal(&self) -> bool {
         matches!(self, Self::Delete { .. } | Self::Erase(_))
@@ -68,7 +68,7 @@ impl Op<'_> {
 }
 
 impl<'a> Op<'a> {
-    /// What `payload` holds, if it is whole and of a kind that is known.
+    /// Returns what `payload` holds, if it is whole and of a kind that is known.
     pub(crate) fn decode(payload: &'a [u8]) -> Option<Self> {
         match postcard::take_from_bytes(payload) {
             Ok((op, [])) => Some(op),

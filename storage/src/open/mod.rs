@@ -33,9 +33,9 @@ pub(crate) struct Open {
     pub(crate) journal: Journal,
     /// The file of the text index, and what it doesn't know yet.
     pub(crate) index: Tracker,
-    /// Whether nothing was ever written.
+    /// True if nothing was ever written.
     pub(crate) is_new: bool,
-    /// Whether something was forgotten that may still be in the files.
+    /// True if something was forgotten that may still be in the files.
     pub(crate) rewrite_due: bool,
 }
 
@@ -237,7 +237,7 @@ fn folded(database: &Database) -> Result<Position, Unopened> {
     bytes.map(Position::from_bytes).ok_or_else(|| bad_meta(key::JOURNAL))
 }
 
-/// Whether something was forgotten that may still be in the files.
+/// Tells whether something was forgotten that may still be in the files.
 fn due(database: &Database) -> Result<bool, Fault> {
     let meta = database.begin_read()?.open_table(META)?;
     Ok(meta.get(key::REWRITE)?.is_some())
@@ -284,7 +284,7 @@ impl From<Unopened> for Fault {
     }
 }
 
-/// What the medium refused, where that is behind a failure of the database.
+/// Returns what the medium refused, where that is behind a failure of the database.
 pub(crate) fn explain(fault: Fault, link: &Link) -> Fault {
     match fault {
         Fault::Engine(_) => link.failure().map_or(fault, Fault::Medium),
@@ -408,7 +408,7 @@ fn highest_activity(database: &Database) -> Result<u64, Fault> {
     Ok(highest)
 }
 
-/// Whether anything was ever stored on `medium`.
+/// Tells whether anything was ever stored on `medium`.
 pub(crate) fn is_new(medium: &dyn Medium) -> Result<bool, MediumError> {
     Ok(matches!(create::classify(medium)?, Found::New | Found::Unfinished))
 }

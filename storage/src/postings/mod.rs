@@ -30,7 +30,7 @@ pub(crate) struct Postings {
     total_length: u64,
 }
 
-/// Where one term is.
+/// The place where one term is.
 #[derive(Debug, Default)]
 pub(crate) struct List {
     bytes: Vec<u8>,
@@ -82,7 +82,7 @@ impl Postings {
         }
     }
 
-    /// How many blocks there are before that of document `first`.
+    /// Counts blocks there are before that of document `first`.
     fn sealed_before(&self, first: u32) -> Option<usize> {
         let kept = self.sealed.partition_point(|block| block.first() < first);
         let begins = self.sealed.get(kept).is_none_or(|block| block.first() == first);
@@ -229,7 +229,7 @@ pub(crate) fn idf(all: u32, holding: u32) -> f32 {
     (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
 }
 
-/// What `count` times a word in a document of `length` counts, relative to the word's weight.
+/// Returns what `count` times a word in a document of `length` counts, relative to the word's weight.
 pub(crate) fn saturated(count: u32, length: u32, mean_length: f32) -> f32 {
     let (count, length) = (count as f32, length as f32);
     count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / mean_length))

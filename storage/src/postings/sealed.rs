@@ -94,7 +94,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Where a term is looked for first.
+/// Returns where a term is looked for first.
 fn home(seed: u64, term: &str, slots: usize) -> usize {
     checksum(term.as_bytes(), seed) as usize & (slots - 1)
 }
@@ -114,7 +114,7 @@ fn entry(bytes: &[u8]) -> Option<(&[u8], Run<'_>, &[u8])> {
 pub(crate) struct Writer {
     seed: u64,
     entries: Vec<u8>,
-    /// Where each begins, plus one.
+    /// The place where each begins, plus one.
     places: Vec<u32>,
 }
 

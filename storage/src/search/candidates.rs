@@ -161,7 +161,7 @@ impl<'a> Candidates<'a> {
         close.and_then(|(close, document)| close.of(self.index, document)).unwrap_or(0.0)
     }
 
-    /// How much of the query stands in a unit or close by.
+    /// Says how much of the query stands in a unit or close by.
     fn near(&self, around: &Around) -> f32 {
         let (mut left, all) = self.telling;
         let mut sum = 0.0;
@@ -175,7 +175,7 @@ impl<'a> Candidates<'a> {
         if all > 0.0 { sum / all } else { 0.0 }
     }
 
-    /// How much of what the query names a fact is about.
+    /// Says how much of what the query names a fact is about.
     fn entity(&self, document: u32, unit: &Entry) -> f32 {
         let (named, all) = self.entities;
         if all <= 0.0 || self.index.fact_of(unit).is_none() {
@@ -184,7 +184,7 @@ impl<'a> Candidates<'a> {
         self.weight_of(self.scratch.cell(document).words & named) / all
     }
 
-    /// How many of those whom or what the query names are spoken of, or speak, on the day of a unit;
+    /// Counts of those whom or what the query names are spoken of, or speak, on the day of a unit;
     /// in a fact, which has no day, itself.
     fn spoken_of(&self, document: u32, unit: &Entry) -> f32 {
         let (named, _) = self.entities;
@@ -193,7 +193,7 @@ impl<'a> Candidates<'a> {
         (words & named).count_ones() as f32 / named.count_ones().max(1) as f32
     }
 
-    /// What the words of a mask weigh together.
+    /// Returns what the words of a mask weigh together.
     fn weight_of(&self, mut words: u32) -> f32 {
         let mut sum = 0.0;
         while words != 0 {

@@ -68,7 +68,7 @@ fn check(kept: &Kept, transaction: &ReadTransaction) -> Result<Checked, Fault> {
     Ok(checked)
 }
 
-/// How problems name a message or a fact.
+/// Says how problems name a message or a fact.
 pub(crate) fn unit_name(key: UnitKey) -> String {
     match key {
         UnitKey::Words { session, turn } => turn_name(session, turn),
@@ -132,7 +132,7 @@ mod tests {
     use garret_core::time::{Confidence, WallTime};
     use garret_hal::media::RamMedium;
 
-    /// What the store says of its index, after `spoil` had its way with it.
+    /// Returns what the store says of its index, after `spoil` had its way with it.
     fn wrong(spoil: impl FnOnce(&mut Kept)) -> Vec<(&'static str, String)> {
         let store = Store::on_medium("n", Box::new(RamMedium::new())).unwrap();
         let at = WallTime { unix_ms: 5, confidence: Confidence::Good };

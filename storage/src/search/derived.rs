@@ -100,7 +100,7 @@ impl Derived {
         kept
     }
 
-    /// Whether there is an index.
+    /// Tells whether there is an index.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.lock().is_ok_and(|kept| kept.is_some())
     }
@@ -170,7 +170,7 @@ type KeptGuard<'a> = MutexGuard<'a, Option<Kept>>;
 pub(crate) struct Held<'a>(KeptGuard<'a>);
 
 impl Held<'_> {
-    /// Whether there is an index.
+    /// Tells whether there is an index.
     pub(crate) fn is_kept(&self) -> bool {
         self.0.is_some()
     }
@@ -196,7 +196,7 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// What the file holds, and what changed since; made anew where it doesn't hold that.
+    /// Returns what the file holds, and what changed since; made anew where it doesn't hold that.
     fn of(basis: &Basis, transaction: &ReadTransaction) -> Result<Self, Fault> {
         match Self::load(basis) {
             Ok(Some(mut kept)) => {
@@ -377,7 +377,7 @@ pub(crate) fn time(unix_ms: i64, clock: Confidence) -> Option<i64> {
     (clock != Confidence::Wrong).then_some(unix_ms)
 }
 
-/// What was read, unless the record is damaged.
+/// Returns what was read, unless the record is damaged.
 pub(crate) fn spared<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
     unless_damaged(read, |what, key| tracing::warn!(what, key, "damaged, so it can't be searched"))
 }

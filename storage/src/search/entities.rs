@@ -15,7 +15,7 @@ pub(crate) struct Entities {
     names: HashSet<String>,
     /// Words of the longest.
     longest: usize,
-    /// How many entities there were, and the number of the last one.
+    /// The number of entities there were, and the number of the last one.
     seen: (u64, u64),
 }
 

@@ -30,7 +30,7 @@ impl<'q> Asked<'q> {
         language == Language::Turkish || !word.is_ascii() || self.begin & 1 << first != 0
     }
 
-    /// Which of the words a token of a text in `language` is.
+    /// Says which of the words a token of a text in `language` is.
     fn position(&self, token: &Token<'_>, language: Language) -> Option<usize> {
         if token.kind != TokenKind::Word {
             return self.look(token, language);
@@ -108,10 +108,10 @@ fn densest(matches: &[(Range<usize>, usize)], words: usize, most: usize) -> Opti
 pub(crate) const EXCERPT_BYTES: usize = 240;
 /// How much of that stands before what was found.
 const LEAD_BYTES: usize = 60;
-/// How many places are looked at.
+/// The number of places are looked at.
 const MATCHES: usize = 1000;
 
-/// Where the text has a word of the query, and which.
+/// Returns where the text has a word of the query, and which.
 fn matches(text: &str, asked: &Asked<'_>) -> Vec<(Range<usize>, usize)> {
     let language = Language::detect(text);
     let mut found = Vec::new();

@@ -29,7 +29,7 @@ impl Filter {
         !self.speakers.is_empty()
     }
 
-    /// Whether every unit passes but facts that were replaced and the one turn.
+    /// Tells whether every unit passes but facts that were replaced and the one turn.
     pub(crate) fn is_open(&self) -> bool {
         self.session.is_none()
             && self.speakers.is_empty()
@@ -60,7 +60,7 @@ impl Filter {
             && (self.kinds.is_empty() || self.kinds.contains(&kind))
     }
 
-    /// Whether it is of the one turn that isn't looked at.
+    /// Tells whether it is of the one turn that isn't looked at.
     pub(crate) fn is_excepted(&self, index: &Index, unit: &Entry) -> bool {
         let of_turn = |(session, turn)| {
             unit.turn == turn && index.session_of(unit).is_some_and(|number| number == session)

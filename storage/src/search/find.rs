@@ -103,7 +103,7 @@ pub struct Hit {
     pub session: Option<SessionId>,
     /// Its turn there.
     pub turn: Option<TurnSeq>,
-    /// Who said it: `user`, `assistant`, or a name.
+    /// The one who said it: `user`, `assistant`, or a name.
     pub source: String,
     /// When, in milliseconds since 1970; from when on a fact is true. `None` when the clock was
     /// known to be wrong.
@@ -157,7 +157,7 @@ impl Source {
     }
 }
 
-/// What a search looks at; `None` where nobody of the name that it wants said anything.
+/// Returns what a search looks at; `None` where nobody of the name that it wants said anything.
 pub(crate) fn filter(index: &Index, search: &Search<'_>, session: Option<u64>) -> Option<Filter> {
     let mut filter = Filter {
         session,

@@ -77,7 +77,7 @@ pub(crate) const TELLS_TIME: u8 = 2;
 pub(crate) struct FactEntry {
     pub(crate) document: u32,
     pub(crate) id: u64,
-    /// Where it was said.
+    /// The place where it was said.
     pub(crate) session: Option<u64>,
     pub(crate) valid_to: Option<i64>,
     pub(crate) last_access: Option<i64>,
@@ -100,7 +100,7 @@ impl Index {
         self.units.len()
     }
 
-    /// Whether there are none.
+    /// Tells whether there are none.
     pub fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
@@ -361,7 +361,7 @@ impl Index {
         (unit.session == NO_SESSION).then(|| self.facts.get(unit.place as usize)).flatten()
     }
 
-    /// Which of two units comes first: the older one, at the end by what never changes.
+    /// Says which of two units comes first: the older one, at the end by what never changes.
     pub(crate) fn in_time(&self, a: u32, b: u32) -> Option<Ordering> {
         let (a, b) = (self.units.get(a as usize)?, self.units.get(b as usize)?);
         let rest = |unit: &Entry| {
@@ -394,7 +394,7 @@ impl Index {
         })
     }
 
-    /// What a unit's vector would be kept under.
+    /// Returns what a unit's vector would be kept under.
     pub(crate) fn key(&self, document: u32) -> Option<UnitKey> {
         let unit = self.units.get(document as usize)?;
         if let Some(fact) = self.fact_of(unit) {
@@ -459,7 +459,7 @@ pub(crate) struct Wanted<'a> {
     pub(crate) now: Option<i64>,
 }
 
-/// How fresh a fact is: by half a month it is down to .6, by two months to .14.
+/// Says how fresh a fact is: by half a month it is down to .6, by two months to .14.
 fn recency(fact: &FactEntry, unit: &Entry, now: Option<i64>) -> Option<f32> {
     let age = now?.saturating_sub(fact.last_access.or(unit.at_ms())?).max(0);
     Some((-(age as f32) / MONTH_MS).exp())

@@ -45,7 +45,7 @@ pub(crate) fn follow(
     Ok(())
 }
 
-/// Where the links of a hit lead.
+/// Returns where the links of a hit lead.
 fn reached(
     transaction: &ReadTransaction,
     index: &Index,

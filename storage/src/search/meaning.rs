@@ -8,7 +8,7 @@ use crate::vectors::{Scores, VectorStore};
 
 /// How close units are to a query, in quarters of a standard deviation from the mean of all.
 pub(crate) trait Closeness {
-    /// How close a unit is; `None` without a vector.
+    /// Says how close a unit is; `None` without a vector.
     fn of(&self, index: &Index, document: u32) -> Option<f32>;
 
     /// Finds out exactly how close these units are, where that is known roughly; whether it was for
@@ -118,7 +118,7 @@ const UNKNOWN: u32 = 0;
 const NONE: u32 = u32::MAX;
 
 impl<'a> Stored<'a> {
-    /// What they say of `query`, for which `scores` were made, about so many documents.
+    /// Returns what they say of `query`, for which `scores` were made, about so many documents.
     pub(crate) fn new(
         vectors: &'a VectorStore,
         query: &'a [f32],

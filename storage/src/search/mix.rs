@@ -89,7 +89,7 @@ impl Sorts {
 }
 
 impl Best {
-    /// Whether anything may answer.
+    /// Tells whether anything may answer.
     fn likely(&self) -> bool {
         let mut all = self.messages.iter().chain(&self.said).chain(&self.inferred);
         all.any(|one| one.relevance >= self.least)
@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    /// How many of each sort have a place among `k`, of twenty with the same sum.
+    /// Counts of each sort have a place among `k`, of twenty with the same sum.
     fn mixed(sums: [f32; 3], k: usize) -> [usize; 3] {
         let mut sorts = Sorts::new(false, k);
         for number in 0..20 {

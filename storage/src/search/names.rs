@@ -5,7 +5,7 @@ use garret_language::casefold;
 use crate::search::query::Query;
 use crate::search::unit::Speaker;
 
-/// Who speaks in an index.
+/// The one who speaks in an index.
 #[derive(Debug)]
 pub(crate) struct Names {
     /// By number; the first two have none.
@@ -65,7 +65,7 @@ impl Names {
         self.speakers.iter().filter(|known| known.units > 0).map(|known| known.words.join(" "))
     }
 
-    /// How many speakers have a number.
+    /// Counts speakers have a number.
     pub(crate) fn len(&self) -> usize {
         self.speakers.len()
     }
@@ -123,7 +123,7 @@ impl Names {
         whole || words.iter().any(|word| own(word) && query.names.contains(word))
     }
 
-    /// Whether a folded word is a speaker's name, or part of it.
+    /// Tells whether a folded word is a speaker's name, or part of it.
     pub(crate) fn has(&self, word: &str) -> bool {
         let known = self.speakers.iter().filter(|known| known.units > 0);
         known.flat_map(|known| &known.words).any(|name| name == word)

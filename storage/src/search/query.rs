@@ -88,7 +88,7 @@ impl Query {
         entities.each_in(folded, &mut |name| known.extend_from_slice(name));
     }
 
-    /// Whether it has one of these words.
+    /// Tells whether it has one of these words.
     pub(crate) fn has(&self, words: &[&str]) -> bool {
         self.folded.iter().any(|word| words.contains(&&**word))
     }
@@ -115,7 +115,7 @@ impl Writing<'_> {
 /// What a sentence may begin after.
 const ENDS: [char; 8] = ['.', '?', '!', ':', '"', '\u{201c}', '\u{ab}', '\u{bf}'];
 
-/// Whether capitals tell names from other words: not where all is in capitals, and not in German.
+/// Tells whether capitals tell names from other words: not where all is in capitals, and not in German.
 fn tells_names(text: &str, spoken: Language) -> bool {
     spoken != Language::German && text.chars().any(char::is_lowercase)
 }

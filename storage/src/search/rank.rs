@@ -58,7 +58,7 @@ pub const NAMES: [&str; 18] = [
     "meaning_near",
 ];
 
-/// How many of the features are known without vectors: the first ones.
+/// The number of of the features are known without vectors: the first ones.
 pub const LEXICAL: usize = 14;
 
 /// What each feature counts without vectors:
@@ -105,7 +105,7 @@ impl Scale {
         Self { middle: by.middle + by.per_e_fold * units.ln() + words + speaker, width: by.width }
     }
 
-    /// How likely a unit with this sum answers, 0 to 1.
+    /// Says how likely a unit with this sum answers, 0 to 1.
     pub(crate) fn relevance(self, sum: f32) -> f32 {
         1.0 / (1.0 + ((self.middle - sum) / self.width).exp())
     }
@@ -133,11 +133,11 @@ pub const CALIBRATION: Calibration =
 pub const CALIBRATION_WITH_VECTORS: Calibration =
     Calibration { middle: 7.05, per_e_fold: 0.8, with_words: 2.7, with_speaker: 0.7, width: 1.6 };
 
-/// How many units the calibration has seen; fewer or more count as so many.
+/// The number of units the calibration has seen; fewer or more count as so many.
 const FITTED_FROM: usize = 20;
 const FITTED_TO: usize = 700;
 
-/// Where even the best is less likely to answer than that, nothing is found. In
+/// The place where even the best is less likely to answer than that, nothing is found. In
 /// `... locomo --calibrate` less than one in a hundred of the questions that their own conversation
 /// answers find nothing for that.
 pub const UNLIKELY: f32 = 0.03;

@@ -12,7 +12,7 @@ pub(crate) struct Scratch {
     cells: Vec<Cell>,
     /// Documents that have a word.
     pub(crate) touched: Vec<u32>,
-    /// How often a word is in each sitting.
+    /// The number of times a word is in each sitting.
     counts: Vec<u32>,
     /// Documents to be looked at closely, each once.
     pub(crate) chosen: Vec<u32>,

@@ -29,7 +29,7 @@ impl Sittings {
         number
     }
 
-    /// How many there are.
+    /// Counts there are.
     pub(crate) fn len(&self) -> usize {
         self.lengths.len()
     }

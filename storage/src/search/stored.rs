@@ -93,7 +93,7 @@ struct Row {
 }
 
 impl Kept {
-    /// What the segments of `basis` make together; `None` where they aren't what was written.
+    /// Returns what the segments of `basis` make together; `None` where they aren't what was written.
     pub(crate) fn load(basis: &Basis) -> Result<Option<Self>, MediumError> {
         let mut kept = Self::default();
         let (mut blocks, mut lengths, mut parts) = (Vec::new(), Vec::new(), Vec::new());
@@ -156,7 +156,7 @@ impl Kept {
         })
     }
 
-    /// How many segments stay when what is in none becomes one. The last ones are taken into it,
+    /// Counts segments stay when what is in none becomes one. The last ones are taken into it,
     /// where it would else not be much smaller: so there are few, and each unit is seldom written
     /// again.
     pub(crate) fn segments_to_keep(&self) -> usize {
@@ -391,7 +391,7 @@ mod tests {
         kept
     }
 
-    /// What the two parts of a segment make.
+    /// Returns what the two parts of a segment make.
     fn load(units: &[u8], postings: &[u8]) -> Option<Kept> {
         let (mut kept, mut lengths) = (Kept::default(), Vec::new());
         let part = kept.put_back(units, &mut lengths)?;

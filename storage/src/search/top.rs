@@ -27,7 +27,7 @@ impl<T: Ord> Top<T> {
         }
     }
 
-    /// What was kept, the greatest first.
+    /// Returns what was kept, the greatest first.
     pub(crate) fn into_vec(self) -> Vec<T> {
         self.heap.into_sorted_vec().into_iter().map(|Reverse(item)| item).collect()
     }

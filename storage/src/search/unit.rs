@@ -14,7 +14,7 @@ pub struct Unit<'a> {
     pub session: u64,
     /// The turn of that session.
     pub turn: u64,
-    /// Who said it; a turn has at most one unit of a speaker.
+    /// The one who said it; a turn has at most one unit of a speaker.
     pub speaker: Speaker<'a>,
     /// When, in milliseconds since 1970, where the clock could be trusted.
     pub at_ms: Option<i64>,
@@ -22,7 +22,7 @@ pub struct Unit<'a> {
     pub text: &'a str,
 }
 
-/// Who said something.
+/// The one who said something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Speaker<'a> {
@@ -47,7 +47,7 @@ pub struct Ask<'a> {
     /// of the unit ([`Index::add`](super::Index::add) gives it); NaN, or nothing beyond the end of
     /// the slice, for a unit without a vector.
     pub cosines: Option<&'a [f32]>,
-    /// When it is asked, in milliseconds since 1970: what "yesterday" is counted from.
+    /// The moment when it is asked, in milliseconds since 1970: what "yesterday" is counted from.
     pub now: Option<i64>,
 }
 
@@ -69,7 +69,7 @@ pub struct Ranked {
     pub fact: Option<u64>,
     /// Its speaker, counted in the order of appearance; the user is 0, the assistant 1.
     pub speaker: u16,
-    /// When it was said; from when on a fact is true.
+    /// The moment when it was said; from when on a fact is true.
     pub at_ms: Option<i64>,
     /// How likely it answers, 0 to 1: the logistic function of the sum of `parts`.
     pub relevance: f32,
@@ -88,7 +88,7 @@ pub struct Ranked {
 }
 
 impl Ranked {
-    /// What its vector would be kept under, and links lead to.
+    /// Returns what its vector would be kept under, and links lead to.
     pub(crate) fn key(&self) -> UnitKey {
         let Self { session, turn, .. } = *self;
         match self.fact {

@@ -154,7 +154,7 @@ impl Store {
         self.snapshot(|transaction| read::fact(transaction, id))
     }
 
-    /// How what a fact says changed, the oldest first: the facts of its slot where a subject has
+    /// Says how what a fact says changed, the oldest first: the facts of its slot where a subject has
     /// one value at a time, else those that say the same, and in both cases whatever replaced any
     /// of them or was replaced by one. Empty when there is no such fact.
     ///
@@ -231,7 +231,7 @@ impl Store {
         self.snapshot(|transaction| read::links_of(transaction, node))
     }
 
-    /// How often a fact was of use.
+    /// The number of times a fact was of use.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -304,7 +304,7 @@ impl Store {
 }
 
 impl Effect {
-    /// What became of the only fact that was to be stored.
+    /// Returns what became of the only fact that was to be stored.
     fn one(mut self) -> Result<Added, WriteError> {
         let added = self.added.pop();
         let none = || damaged("operation", "it stored no fact".to_owned());

@@ -95,7 +95,7 @@ impl Store {
         )
     }
 
-    /// What answers, the best first.
+    /// Returns what answers, the best first.
     fn rank(
         &self,
         transaction: &ReadTransaction,
@@ -158,7 +158,7 @@ impl Store {
         self.seal_index(&mut held)
     }
 
-    /// How many messages and facts the file of the text index lacks: what the first search of a
+    /// Counts messages and facts the file of the text index lacks: what the first search of a
     /// process has to read as texts. Later ones read what was written since.
     ///
     /// # Errors
@@ -170,7 +170,7 @@ impl Store {
     /// What the first search of a process may have to read without much ado, in messages and facts.
     pub const INDEX_TAIL: u64 = 1_024;
 
-    /// What is due when the store is closed.
+    /// Returns what is due when the store is closed.
     pub(crate) fn tend_index_at_end(&self) {
         let written = self.slot().open.as_ref().and_then(|open| open.index.written());
         let Some(written) = written.filter(|_| self.media().has(Part::Index)) else { return };

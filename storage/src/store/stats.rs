@@ -46,7 +46,7 @@ pub struct Stats {
     pub bytes: Vec<(Part, u64)>,
 }
 
-/// How many facts there are.
+/// The number of facts there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FactStats {
@@ -70,7 +70,7 @@ impl Stats {
 }
 
 impl Store {
-    /// How much there is, as of one moment. It reads every fact, and of the rest only how many
+    /// Says how much there is, as of one moment. It reads every fact, and of the rest only how many
     /// there are.
     ///
     /// # Errors

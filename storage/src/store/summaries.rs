@@ -127,7 +127,7 @@ impl Store {
         self.of_session(session, |transaction, number| read::leaf_after(transaction, number, turn))
     }
 
-    /// What the engine keeps of a session, as it was set last; `None` where there is none, and
+    /// Returns what the engine keeps of a session, as it was set last; `None` where there is none, and
     /// after an erasure, which removes all but [`StateKind::Gate`].
     ///
     /// # Errors
@@ -177,7 +177,7 @@ impl Store {
         self.of_session(session, |transaction, number| read::trace(transaction, number, turn))
     }
 
-    /// What is read of a session; nothing where there is none.
+    /// Returns what is read of a session; nothing where there is none.
     fn of_session<T: Default>(
         &self,
         session: &SessionId,

@@ -102,7 +102,7 @@ impl Store {
         self.vectors.read().as_ref().filter(|vectors| vectors.spec.is_some()).map(f)
     }
 
-    /// Which embedder makes vectors now and how many there are of it, if there is one.
+    /// Says which embedder makes vectors now and how many there are of it, if there is one.
     pub(crate) fn embedded(&self) -> Option<([u8; 32], usize)> {
         let vectors = self.vectors.read();
         let vectors = vectors.as_ref()?;
@@ -196,7 +196,7 @@ impl Store {
         Ok(act())
     }
 
-    /// Whether there is a record of a unit.
+    /// Tells whether there is a record of a unit.
     fn holds(&self, key: UnitKey) -> Result<bool, VectorError> {
         let found = match key {
             UnitKey::Words { session, turn } => self.reading(|open| {

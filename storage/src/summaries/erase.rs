@@ -115,7 +115,7 @@ pub(crate) fn wipe(transaction: &WriteTransaction) -> Result<(u64, u64), Fault> 
     Ok((all.saturating_sub(states.len()?), gone))
 }
 
-/// How many summaries a session has.
+/// Counts summaries a session has.
 pub(crate) fn count(transaction: &WriteTransaction, session: u64) -> Result<u64, Fault> {
     let summaries = transaction.open_table(SUMMARIES)?;
     let (first, last) = (summary_key(session, 0), summary_key(session, u64::MAX));

@@ -93,7 +93,7 @@ pub(crate) fn one(
     Ok(Some(SummaryRecord::read(session, id, bytes.value())?.into_summary()?))
 }
 
-/// What a session's summaries come to.
+/// Returns what a session's summaries come to.
 pub(crate) fn head(transaction: &ReadTransaction, session: u64) -> Result<HeadRecord, Fault> {
     let Some(heads) = open(transaction, HEADS)? else { return Ok(HeadRecord::new(session)) };
     match heads.get(&session.to_be_bytes())? {

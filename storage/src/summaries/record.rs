@@ -41,7 +41,7 @@ pub(crate) struct HeadRecord {
 // The sizes that FORMAT.md promises.
 const _: () = assert!(size_of::<ArchivedSummaryRecord>() == 123);
 const _: () = assert!(size_of::<ArchivedHeadRecord>() == 24);
-/// Where a summary's parent lies in its root.
+/// The place where a summary's parent lies in its root.
 const PARENT_AT: usize = std::mem::offset_of!(ArchivedSummaryRecord, parent);
 const _: () = assert!(PARENT_AT == 32);
 
@@ -77,14 +77,14 @@ impl SummaryRecord {
         }
     }
 
-    /// Whether a value says that it has a parent. It isn't checked, and may be damaged.
+    /// Tells whether a value says that it has a parent. It isn't checked, and may be damaged.
     pub(crate) fn claims_parent(value: &[u8]) -> bool {
         let root = value.len().checked_sub(size_of::<ArchivedSummaryRecord>() + SEAL);
         let parent = root.and_then(|root| value.get(root + PARENT_AT..)?.first_chunk());
         parent.is_some_and(|parent| u64::from_le_bytes(*parent) != 0)
     }
 
-    /// What is wrong with it by itself.
+    /// Returns what is wrong with it by itself.
     fn wrong(&self) -> Option<&'static str> {
         let right = [
             (self.first >= 1 && self.first <= self.last, "summary record (its turns)"),
@@ -139,7 +139,7 @@ impl HeadRecord {
     }
 }
 
-/// How errors name a summary.
+/// Says how errors name a summary.
 pub(crate) fn summary_name(session: u64, id: u64) -> String {
     format!("{} of session number {session}", SummaryId(id))
 }

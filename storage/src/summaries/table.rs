@@ -26,7 +26,7 @@ pub(crate) fn summary_key(session: u64, id: u64) -> SummaryKey {
     turn_key(session, id)
 }
 
-/// What [`LEAVES`] says of a leaf: the last turn covered, and its number.
+/// Returns what [`LEAVES`] says of a leaf: the last turn covered, and its number.
 pub(crate) fn leaf_value(last: u64, id: u64) -> [u8; 16] {
     turn_key(last, id)
 }
@@ -40,7 +40,7 @@ pub(crate) fn state_key_of(session: u64, kind: u8) -> StateKey {
     [a, b, c, d, e, f, g, h, kind]
 }
 
-/// Whether a state has numbers alone, so that it can't quote what is forgotten.
+/// Tells whether a state has numbers alone, so that it can't quote what is forgotten.
 pub(crate) fn is_wordless(key: &StateKey) -> bool {
     state_parts(key).1 == StateKind::Gate.to_byte()
 }

@@ -294,7 +294,7 @@ impl<'w, 't> Writer<'w, 't> {
         Ok(source)
     }
 
-    /// Whether a source starts where the one before ends, apart from forgotten turns.
+    /// Tells whether a source starts where the one before ends, apart from forgotten turns.
     fn follow(
         &self,
         before: &SummaryRecord,
@@ -331,7 +331,7 @@ impl<'w, 't> Writer<'w, 't> {
     }
 }
 
-/// Where the turns that are covered by leaves or forgotten, in a row, end. They reach `from` at
+/// Returns where the turns that are covered by leaves or forgotten, in a row, end. They reach `from` at
 /// least.
 pub(crate) fn frontier(
     session: u64,

@@ -87,18 +87,18 @@ impl FullHead {
         PAGE + u64::from(slot / BLOCK_ROWS) * self.block_bytes()
     }
 
-    /// Where the entry of a row is.
+    /// Returns where the entry of a row is.
     pub(crate) fn entry_at(&self, slot: Slot) -> u64 {
         self.block_at(slot) + u64::from(slot % BLOCK_ROWS) * ENTRY as u64
     }
 
-    /// Where the vector of a row is.
+    /// Returns where the vector of a row is.
     pub(crate) fn vector_at(&self, slot: Slot) -> u64 {
         let directory = u64::from(BLOCK_ROWS) * ENTRY as u64;
         self.block_at(slot) + directory + u64::from(slot % BLOCK_ROWS) * self.vector_bytes()
     }
 
-    /// Where the vector of a row ends.
+    /// Returns where the vector of a row ends.
     pub(crate) fn vector_end(&self, slot: Slot) -> u64 {
         self.vector_at(slot) + self.vector_bytes()
     }
@@ -148,7 +148,7 @@ impl CoarseHead {
         Some(Self { epoch: u64_at(bytes, 16), fingerprint, rotation_len, rotation })
     }
 
-    /// Where the first row is.
+    /// Returns where the first row is.
     pub(crate) fn rows_at(&self) -> u64 {
         PAGE + u64::from(self.rotation_len).next_multiple_of(PAGE)
     }
@@ -222,7 +222,7 @@ pub(crate) fn seal(bytes: &mut [u8]) {
     }
 }
 
-/// Whether [`seal`] wrote the end of these bytes.
+/// Tells whether [`seal`] wrote the end of these bytes.
 pub(crate) fn sealed(bytes: &[u8]) -> bool {
     codec::unseal(bytes).is_some()
 }

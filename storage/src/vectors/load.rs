@@ -16,7 +16,7 @@ pub(crate) struct Loaded {
     pub(crate) head: FullHead,
     pub(crate) slots: Slots,
     pub(crate) coarse: Option<Coarse>,
-    /// Whether dead rows are known to be zeros, and nothing to be behind the last row.
+    /// True if dead rows are known to be zeros, and nothing to be behind the last row.
     pub(crate) scrubbed: bool,
 }
 
@@ -28,14 +28,14 @@ pub(crate) struct Coarse {
 }
 
 impl Coarse {
-    /// Where the row of a slot is.
+    /// Returns where the row of a slot is.
     pub(crate) fn row_at(&self, slot: Slot) -> u64 {
         self.head.rows_at() + u64::from(slot) * self.rotation.stride() as u64
     }
 }
 
 impl VectorStore {
-    /// What the files hold now.
+    /// Returns what the files hold now.
     pub(crate) fn load(&self) -> Result<Content, MediumError> {
         let Some(medium) = (self.files)(Side::Whole, false)? else { return Ok(Content::Absent) };
         let len = medium.len()?;

@@ -207,12 +207,12 @@ impl VectorStore {
         self.current().map_or(0, |loaded| loaded.slots.live())
     }
 
-    /// Whether no unit has one.
+    /// Tells whether no unit has one.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a unit has a vector of this embedder.
+    /// Tells whether a unit has a vector of this embedder.
     pub fn contains(&self, key: UnitKey) -> bool {
         self.slot(key).is_some()
     }
@@ -245,7 +245,7 @@ impl VectorStore {
         self.current()?.coarse.as_ref().map(|coarse| &coarse.rotation)
     }
 
-    /// What the files hold, if this embedder made it.
+    /// Returns what the files hold, if this embedder made it.
     fn current(&self) -> Option<&Loaded> {
         let (Content::Ours(loaded), Some(spec)) = (&self.content, &self.spec) else { return None };
         spec.made(&loaded.head).then_some(loaded)

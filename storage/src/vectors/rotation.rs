@@ -78,7 +78,7 @@ impl Rotation {
         self.coarse
     }
 
-    /// Whether it was learned from vectors.
+    /// Tells whether it was learned from vectors.
     pub fn is_learned(&self) -> bool {
         !self.columns.is_empty()
     }
@@ -126,7 +126,7 @@ impl Rotation {
         Sha256::digest(self.to_bytes()).into()
     }
 
-    /// What is kept of a vector of [`dims`](Self::dims) numbers.
+    /// Returns what is kept of a vector of [`dims`](Self::dims) numbers.
     pub(crate) fn turn(&self, kernels: &dyn Kernels, vector: &[f32], out: &mut Vec<f32>) {
         out.clear();
         if self.columns.is_empty() {
@@ -191,7 +191,7 @@ impl Rotation {
         (row, 1.0 / (scale * self.scale))
     }
 
-    /// What all but one in ten thousand numbers of the sample's coarse forms are at most.
+    /// Returns what all but one in ten thousand numbers of the sample's coarse forms are at most.
     fn largest(&self, sample: &[Vec<f32>]) -> f32 {
         let (mut turned, mut sizes) = (Vec::new(), Vec::new());
         for vector in sample.iter().take(MAX_SAMPLE) {
@@ -277,7 +277,7 @@ fn orthonormalise(basis: &mut [Vec<f64>], dims: usize) {
     }
 }
 
-/// Whether something was left of `row` besides what `before` spans; it has length 1 then.
+/// Tells whether something was left of `row` besides what `before` spans; it has length 1 then.
 fn normalise_against(before: &[Vec<f64>], row: &mut [f64]) -> bool {
     if !scale_to_unit(row, 0.0) {
         return false;

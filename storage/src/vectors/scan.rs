@@ -194,7 +194,7 @@ impl VectorStore {
         Ok(exact.into_hits())
     }
 
-    /// How close every unit that passes `filter` is to `query`; the closest `exact` units exactly.
+    /// Says how close every unit that passes `filter` is to `query`; the closest `exact` units exactly.
     ///
     /// # Errors
     /// As [`search`](Self::search).
@@ -436,7 +436,7 @@ struct Scratch {
 }
 
 impl Loaded {
-    /// Whether a row is in both files as it was written, and its entry, if that is `sealed`.
+    /// Tells whether a row is in both files as it was written, and its entry, if that is `sealed`.
     fn is_right(
         &self,
         kernels: &dyn Kernels,
@@ -501,7 +501,7 @@ fn show_whole(
     Ok(right)
 }
 
-/// Whether whole vectors are looked at in a mapping.
+/// Tells whether whole vectors are looked at in a mapping.
 fn is_mapped(loaded: &Loaded) -> bool {
     (loaded.head.dims as usize * 2).saturating_mul(loaded.slots.len()) <= MAPPED
 }
@@ -528,7 +528,7 @@ fn copy_bits(bytes: &[u8], bits: &mut Vec<u16>) {
     bits.extend(bytes.as_chunks::<2>().0.iter().map(|bits| u16::from_le_bytes(*bits)));
 }
 
-/// What a vector is multiplied with to have length 1.
+/// Returns what a vector is multiplied with to have length 1.
 pub(crate) fn length_factor(vector: &[f32], dims: usize) -> Result<f64, VectorError> {
     if vector.len() != dims {
         return Err(VectorError::Dimensions { expected: dims, found: vector.len() });
@@ -555,7 +555,7 @@ pub(crate) fn scaled(vector: &[f32], factor: f64, out: &mut Vec<f32>) {
     out.extend(vector.iter().map(|x| (f64::from(*x) * factor) as f32));
 }
 
-/// How many of `rows` are scored exactly for the best `k`.
+/// Counts of `rows` are scored exactly for the best `k`.
 fn candidates(k: usize, rows: usize) -> usize {
     let of_rows = ((rows as f64).sqrt() * CANDIDATES_PER_ROOT) as usize;
     let of_rows = of_rows.max(CANDIDATES);

@@ -173,7 +173,7 @@ impl Slots {
         }
     }
 
-    /// Where a key is looked for first; none where there is no table yet.
+    /// Returns where a key is looked for first; none where there is no table yet.
     fn home(&self, key: UnitKey) -> Option<usize> {
         let (kind, first, second) = key.parts();
         let hash = mix(mix(u64::from(kind) ^ first.rotate_left(8)) ^ second);

@@ -19,7 +19,7 @@ impl<S: Ord + Copy> Top<S> {
         Self { kept: Vec::with_capacity(room.min(1 << 16) * 2), room, worst: None }
     }
 
-    /// Whether a row of this score that is behind all seen so far may be among the best.
+    /// Tells whether a row of this score that is behind all seen so far may be among the best.
     pub(crate) fn wants(&self, score: S) -> bool {
         self.room > 0 && self.worst.is_none_or(|worst| score > worst)
     }
@@ -37,7 +37,7 @@ impl<S: Ord + Copy> Top<S> {
         self.worst
     }
 
-    /// What was kept, best first.
+    /// Returns what was kept, best first.
     pub(crate) fn into_best(mut self) -> Vec<(S, Slot)> {
         self.pick();
         self.kept.sort_unstable_by(|a, b| b.cmp(a));

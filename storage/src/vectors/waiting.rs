@@ -130,7 +130,7 @@ pub(crate) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Whether there is no room for more.
+    /// Tells whether there is no room for more.
     pub(crate) fn is_full(&self) -> bool {
         self.found.len() >= self.limit
     }

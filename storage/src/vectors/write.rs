@@ -414,7 +414,7 @@ impl Loaded {
         if traces.is_empty() { Ok(()) } else { self.erase(&traces) }
     }
 
-    /// Whether a row is all zeros, in both files, and its entry.
+    /// Tells whether a row is all zeros, in both files, and its entry.
     fn is_blank(&self, slot: Slot) -> Result<bool, MediumError> {
         let (mut blank, mut buffer) = (true, Vec::new());
         let mut look = |medium: &dyn Medium, offset, len| {

@@ -171,7 +171,7 @@ pub(crate) fn forgotten(transaction: &ReadTransaction, report: &mut Report) -> R
     Ok(())
 }
 
-/// How many turns each session has that can be read, by number.
+/// Counts turns each session has that can be read, by number.
 pub(crate) fn turns_of_sessions(
     transaction: &ReadTransaction,
 ) -> Result<BTreeMap<u64, u64>, Fault> {
@@ -179,7 +179,7 @@ pub(crate) fn turns_of_sessions(
     Ok(counts.into_iter().map(|(number, count)| (number, count.turns)).collect())
 }
 
-/// How many turns each session has and should have.
+/// The number of turns each session has and should have.
 struct Counts {
     sessions: BTreeMap<u64, Count>,
     /// Numbers that no readable session has, but turns do.

@@ -18,7 +18,7 @@ use crate::ground::table::META;
 use crate::verify::readable;
 use crate::verify::report::{Advice, Report};
 
-/// Whether a table has a key; one that isn't there has none.
+/// Tells whether a table has a key; one that isn't there has none.
 pub(crate) fn has<K: Key + 'static, V: Value + 'static>(
     table: &Option<ReadOnlyTable<K, V>>,
     key: K::SelfType<'_>,
@@ -98,7 +98,7 @@ pub(crate) fn counter(
 
 type Facts = ReadOnlyTable<&'static IdKey, &'static [u8]>;
 
-/// Who replaced whom.
+/// The one who replaced whom.
 struct Chains<'t> {
     facts: &'t Facts,
     /// Facts whose successors were followed.

@@ -39,7 +39,7 @@ pub(crate) fn pages(open: &mut Open, report: &mut Report) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether the journal's file holds the writes that follow the records, and no others.
+/// Tells whether the journal's file holds the writes that follow the records, and no others.
 pub(crate) fn journal(open: &mut Open, report: &mut Report) -> Result<(), Fault> {
     let meta = open.database.begin_read()?.open_table(META)?;
     let folded = open.journal.last_folded();

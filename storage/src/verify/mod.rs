@@ -29,7 +29,7 @@ pub(crate) const OF_FACTS: [(&str, Section); 4] = [
     ("entities and links", references::of_entities),
 ];
 
-/// What is wrong with facts and all that belongs to them, in words.
+/// Returns what is wrong with facts and all that belongs to them, in words.
 pub(crate) fn check_facts(transaction: &ReadTransaction) -> Result<Vec<String>, Fault> {
     let mut report = Report::default();
     OF_FACTS.iter().try_for_each(|(_, check)| check(transaction, &mut report))?;
@@ -61,7 +61,7 @@ pub(crate) fn note(
     Ok(())
 }
 
-/// What was read, unless it is damaged, which is reported.
+/// Returns what was read, unless it is damaged, which is reported.
 fn readable<T>(
     read: Result<T, Fault>,
     advice: Advice,

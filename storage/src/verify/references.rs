@@ -99,7 +99,7 @@ pub(crate) fn of_entities(transaction: &ReadTransaction, report: &mut Report) ->
     links(transaction, report)
 }
 
-/// Whether an entity has this name in the table of names; one that is damaged may have it.
+/// Tells whether an entity has this name in the table of names; one that is damaged may have it.
 fn leads_back(
     entities: &Option<ReadOnlyTable<&'static IdKey, &'static [u8]>>,
     id: u64,

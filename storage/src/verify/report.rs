@@ -57,7 +57,7 @@ impl Report {
     /// Most problems that are listed.
     pub const MOST: usize = 1_000;
 
-    /// Whether nothing is wrong.
+    /// Tells whether nothing is wrong.
     pub fn is_clean(&self) -> bool {
         self.problems.is_empty()
     }

@@ -132,7 +132,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Whether there is nothing between two turns but forgotten ones.
+    /// Tells whether there is nothing between two turns but forgotten ones.
     fn follows(&self, before: u64, after: u64) -> Result<bool, Fault> {
         for turn in before.saturating_add(1)..after {
             if !has(self.forgotten, &turn_key(self.session, turn))? {
@@ -228,7 +228,7 @@ fn heads(
     Ok(())
 }
 
-/// What the engine keeps.
+/// Returns what the engine keeps.
 pub(crate) fn states(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let sessions = turns_of_sessions(transaction)?;
     if let Some(states) = open(transaction, STATES)? {

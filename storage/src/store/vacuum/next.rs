@@ -44,12 +44,12 @@ impl Next {
         })
     }
 
-    /// Whether it has to be seen to before anything is written.
+    /// Tells whether it has to be seen to before anything is written.
     pub(crate) fn is_due(&self) -> bool {
         !matches!(self, Self::Nothing)
     }
 
-    /// Where the records are to be read, when `records` is their file.
+    /// Returns where the records are to be read, when `records` is their file.
     pub(crate) fn shown(&self, records: &Arc<dyn Medium>) -> Arc<dyn Medium> {
         match self {
             Self::Whole(whole) => Arc::new(Window { medium: whole.medium.clone(), len: whole.len }),
@@ -88,7 +88,7 @@ impl Whole {
         Ok(Self { medium, len })
     }
 
-    /// What `medium` holds, if it is sealed and whole.
+    /// Returns what `medium` holds, if it is sealed and whole.
     fn read(medium: &Arc<dyn Medium>) -> Result<Option<Self>, MediumError> {
         let Some(len) = medium.len()?.checked_sub(TRAILER_U64) else { return Ok(None) };
         let mut found = [0; TRAILER];
@@ -134,7 +134,7 @@ fn digest(medium: &dyn Medium, len: u64) -> Result<[u8; 32], MediumError> {
     Ok(hash.finalize().into())
 }
 
-/// What follows the `len` bytes of this digest.
+/// Returns what follows the `len` bytes of this digest.
 fn trailer(version: u32, len: u64, digest: &[u8; 32]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(version.to_le_bytes());
