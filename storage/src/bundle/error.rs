@@ -59,7 +59,7 @@ pub enum ImportError {
     Damaged {
         /// The place where.
         at: Place,
-        /// What is wrong there.
+        /// The fault that was met there.
         why: String,
     },
     /// A session of its name is there.

@@ -34,7 +34,7 @@ use crate::summaries::read::for_each as for_each_summary;
 use crate::summaries::record::SummaryRecord;
 use crate::summaries::table::TRACES;
 
-/// How an export is written.
+/// The form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
@@ -55,7 +55,7 @@ pub(crate) enum Writer<W: Write> {
 pub(crate) struct Sink<W: Write> {
     pub(crate) writer: Writer<W>,
     pub(crate) counts: BundleCounts,
-    /// What could not be written.
+    /// The error that ended the writing.
     pub(crate) refused: Option<io::Error>,
 }
 

@@ -14,7 +14,7 @@ use crate::bundle::take::{Refusal, Taker};
 use crate::ground::error::{Abort, Fault};
 use crate::open::Open;
 
-/// What an import does with a session whose name is taken.
+/// The treatment of a session whose name is taken, in an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Taken {
@@ -25,13 +25,13 @@ pub enum Taken {
     Rename,
 }
 
-/// What was imported.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportReport {
     /// The namespace that was exported.
     pub namespace: String,
-    /// What was in the bundle.
+    /// Contents of the bundle.
     pub counts: BundleCounts,
     /// Facts among them that this namespace had already.
     pub known_facts: u64,

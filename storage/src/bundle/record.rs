@@ -79,7 +79,7 @@ pub(crate) struct Reply<'a> {
     pub(crate) receipt: Cow<'a, [u8]>,
 }
 
-/// What an import called a turn, or its reply, of the session before it.
+/// The name that an import gave a turn, or its reply, of the session before it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Imported {
     pub(crate) seq: u64,
@@ -94,7 +94,7 @@ pub(crate) struct Forgotten {
     pub(crate) erasure: u64,
 }
 
-/// As an ErasureRecord has it.
+/// An erasure, field by field as in an ErasureRecord.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Erasure {
@@ -121,7 +121,7 @@ pub(crate) struct Erased {
     pub(crate) traces: u64,
 }
 
-/// What the model saw when it gave the reply before it.
+/// The prompt that the model saw when it gave the reply before it.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Trace<'a> {
     #[serde(borrow)]
@@ -154,7 +154,8 @@ pub(crate) struct Entity<'a> {
     pub(crate) recorded_ms: i64,
 }
 
-/// As a FactRecord has it: numbers of 0 and empty texts stand for what isn't there.
+/// A fact, field by field as in a FactRecord: numbers of 0 and empty texts stand for what isn't
+/// there.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Fact<'a> {
     pub(crate) id: u64,
@@ -202,7 +203,7 @@ pub(crate) struct End {
     pub(crate) sha256: Option<[u8; 32]>,
 }
 
-/// How much a bundle holds.
+/// Counts of a bundle's contents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

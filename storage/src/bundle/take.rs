@@ -54,7 +54,7 @@ pub(crate) struct Taker<'t> {
     /// Once the counters are there.
     facts: Option<Restorer<'t>>,
     counters: Counters,
-    /// What is added to numbers of sessions and to their ranks.
+    /// Offsets that are added to numbers of sessions and to their ranks.
     base: (u64, u64),
     phase: u8,
     session: Open,

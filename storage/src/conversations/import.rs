@@ -28,22 +28,22 @@ pub struct ImportedTurn<'a> {
     pub session: &'a SessionId,
     /// The one who said it. A name of `user` or `assistant` means those.
     pub speaker: Speaker<'a>,
-    /// What was said.
+    /// The words, unchanged.
     pub text: &'a str,
-    /// When.
+    /// The moment at which it was said.
     pub at: WallTime,
-    /// What it is called where it comes from. A session takes in each name once, so that an import
+    /// Its name where it comes from. A session takes in each name once, so that an import
     /// that was cut short can be run again from its beginning.
     pub id: Option<&'a str>,
 }
 
-/// What came of a batch.
+/// The result of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Imported {
     /// Turns and replies that are new.
     pub added: usize,
-    /// Those that were there already.
+    /// Turns and replies that were there already.
     pub skipped: usize,
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Place {
     pub(crate) as_reply: bool,
 }
 
-/// Those turns that their sessions haven't taken in yet.
+/// Returns the turns that their sessions haven't taken in yet.
 pub(crate) fn unknown<'b, 'a>(
     transaction: &ReadTransaction,
     turns: &'b [ImportedTurn<'a>],

@@ -26,7 +26,7 @@ struct Importer<'t, 'a> {
     receipts: ByTurn<'t>,
     speakers: ByTurn<'t>,
     imported: Table<'t, &'static [u8; 24], &'static [u8; 8]>,
-    /// Those met so far, as they will be.
+    /// Sessions met so far, as they will be.
     sessions: BTreeMap<&'a str, SessionRecord>,
     /// Highest rank in any session's `activity`.
     activity: u64,

@@ -34,7 +34,7 @@ pub(crate) struct TurnRecord {
     form: u8,
 }
 
-/// Those of versions 1 and 2 of the format, which are read and not written any more.
+/// A turn of versions 1 and 2 of the format, which are read and not written any more.
 #[derive(Archive)]
 #[cfg_attr(test, derive(Serialize))]
 #[cfg_attr(not(test), expect(dead_code, reason = "only its archived form is used"))]

@@ -27,13 +27,13 @@ pub struct SessionInfo {
 pub struct TurnView<'a> {
     /// Its number in the session, from 1.
     pub seq: TurnSeq,
-    /// What was said to the assistant, unchanged: by the user, unless there is a `speaker`.
+    /// The words said to the assistant, unchanged: the user's, unless there is a `speaker`.
     pub user: &'a str,
-    /// Who said it, when it wasn't the user: in an imported conversation, a name or `assistant`.
+    /// The speaker, when it wasn't the user: in an imported conversation, a name or `assistant`.
     pub speaker: Option<&'a str>,
     /// Wall clock at acceptance, in milliseconds since 1970.
     pub accepted_ms: i64,
-    /// How far that clock could be trusted.
+    /// The trust that this clock deserved.
     pub clock: Confidence,
     /// Check of its record: another one where its session, its number, `user` or the clock is another
     /// one.
@@ -50,7 +50,7 @@ pub struct TurnView<'a> {
 pub struct DamagedTurn {
     /// Its number in the session.
     pub seq: TurnSeq,
-    /// What is wrong with it.
+    /// The fault that was found.
     pub what: &'static str,
     /// True if the user's words can be read all the same, and only the reply can't.
     pub only_reply: bool,
@@ -64,13 +64,13 @@ pub struct ReplyView<'a> {
     pub text: &'a str,
     /// Its token ids, of the model of `model_fingerprint`.
     pub tokens: TokenBytes<'a>,
-    /// Which model gave it.
+    /// Fingerprint of the model that gave it.
     pub model_fingerprint: &'a [u8; 32],
     /// Why it ended.
     pub finish: StoredFinish,
     /// Wall clock at its end, in milliseconds since 1970.
     pub finished_ms: i64,
-    /// How far that clock could be trusted.
+    /// The trust that this clock deserved.
     pub clock: Confidence,
 }
 
@@ -81,7 +81,7 @@ pub struct NewReply<'a> {
     pub text: &'a str,
     /// Its token ids.
     pub tokens: &'a [Token],
-    /// Which model gave it.
+    /// Fingerprint of the model that gave it.
     pub model_fingerprint: &'a [u8; 32],
     /// Why it ended.
     pub finish: StoredFinish,
@@ -89,7 +89,7 @@ pub struct NewReply<'a> {
     pub at: WallTime,
     /// The turn's receipt, opaque here.
     pub receipt: &'a [u8],
-    /// What the model saw, opaque here; empty where that isn't kept.
+    /// The prompt that the model saw, opaque here; empty where that isn't kept.
     pub trace: &'a [u8],
 }
 

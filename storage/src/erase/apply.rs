@@ -21,7 +21,7 @@ use crate::ground::table::{
 };
 use crate::summaries::erase as summaries;
 
-/// What is to be forgotten, by numbers: nothing of it is in the operation.
+/// Numbers of all that is to be erased: none of its words are in the operation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Removal {
     /// Sessions that go as a whole.

@@ -34,7 +34,7 @@ pub(crate) struct ErasureRecord {
 // The size that FORMAT.md promises.
 const _: () = assert!(size_of::<ArchivedErasureRecord>() == 113);
 
-/// That of the records from before there were summaries: they end where those are counted.
+/// Size of the records from before there were summaries: they end where those are counted.
 const EARLY: usize = 89;
 
 impl ErasureRecord {

@@ -17,7 +17,7 @@ pub(crate) mod walk;
 pub(crate) use crate::erase::apply::{Removal, all_turns, apply, turns};
 pub use crate::erase::verify::Trace;
 
-/// What is to be forgotten: all of it together.
+/// A choice of what is to be erased: all of it together.
 ///
 /// ```
 /// use garret_storage::Selection;
@@ -37,7 +37,7 @@ pub struct Selection<'a> {
     pub pattern: Option<&'a str>,
 }
 
-/// What was forgotten, or would be.
+/// A report of what was erased, or would be.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct ErasureReport {
@@ -47,7 +47,7 @@ pub struct ErasureReport {
     pub named: Vec<String>,
     /// Its number in the ledger; `None` after a dry run, and where there was nothing to erase.
     pub erasure: Option<u64>,
-    /// What erasing the bytes made of the files; `None` where that wasn't done.
+    /// Lengths of the files before and after the bytes were erased; `None` where that wasn't done.
     pub files: Option<VacuumReport>,
     /// Why the bytes could not be erased now. Nobody can read them by way of the store any more;
     /// they are erased by one of the next writes that can.
@@ -58,7 +58,7 @@ pub struct ErasureReport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ErasedItem {
-    /// What it is.
+    /// Its kind.
     pub kind: ErasedKind,
     /// `SESSION/TURN/user`, `SESSION/TURN/assistant`, `SESSION/TURN` for a receipt and a speaker,
     /// `SESSION` for a title and a session, `f12` for a fact, `e12` for an entity, `SESSION/s12` for a
@@ -76,23 +76,23 @@ pub enum ErasedKind {
     Session,
     /// The title of a session that stays.
     Title,
-    /// What the user said in a turn.
+    /// The user's words in a turn.
     Turn,
-    /// What was answered.
+    /// The reply to a turn.
     Reply,
-    /// What the turn cost.
+    /// The receipt of a turn.
     Receipt,
     /// The one who spoke, in an imported conversation.
     Speaker,
     /// A fact.
     Fact,
-    /// Whom or what there were facts about.
+    /// A person or thing that there were facts about.
     Entity,
     /// A summary of turns.
     Summary,
-    /// What the engine kept of a session.
+    /// A state that the engine kept of a session.
     State,
-    /// What the model saw in a turn.
+    /// The prompt that the model saw in a turn.
     Trace,
 }
 
@@ -123,7 +123,7 @@ pub struct Erasure {
     pub number: u64,
     /// Wall clock, in milliseconds since 1970.
     pub at_ms: i64,
-    /// How far that clock could be trusted.
+    /// The trust that this clock deserved.
     pub clock: Confidence,
     /// Sessions that went as a whole.
     pub sessions: u64,

@@ -24,7 +24,7 @@ use crate::summaries::erase::going;
 use crate::summaries::read::for_each;
 use crate::summaries::table::{STATES, TRACES, is_wordless};
 
-/// What is to be removed, and the same in words.
+/// A removal, and the same in words.
 #[derive(Default)]
 pub(crate) struct Plan {
     pub(crate) removal: Removal,
@@ -57,7 +57,7 @@ pub(crate) fn plan(
 
 struct Planner<'t> {
     transaction: &'t ReadTransaction,
-    /// Those that can be read, by number.
+    /// Sessions that can be read, by number.
     sessions: BTreeMap<u64, SessionRecord>,
     gone: Gone,
     /// Session, number and bytes of each.

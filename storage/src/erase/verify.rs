@@ -20,7 +20,7 @@ use crate::summaries::table::state_parts;
 pub enum Trace {
     /// In a file of the namespace.
     Bytes {
-        /// What the file's name ends with, after the dot.
+        /// The end of the file's name, after the dot.
         extension: &'static str,
         /// The file, if it is one.
         path: Option<PathBuf>,
@@ -68,7 +68,7 @@ pub(crate) fn scan(
 /// Most places that are told.
 pub(crate) const MOST_TRACES: usize = 1_000;
 
-/// What is read at a time.
+/// Bytes that are read at a time.
 const BLOCK: usize = 1 << 20;
 
 pub(crate) fn records(transaction: &ReadTransaction, needle: &Needle) -> Result<Vec<Trace>, Fault> {

@@ -73,7 +73,7 @@ fn is_said(
     Ok(found)
 }
 
-/// Who said the words of a turn, where it wasn't the user.
+/// Returns the speaker of a turn's words, where it wasn't the user.
 fn speaker(
     transaction: &WriteTransaction,
     session: u64,

@@ -104,7 +104,8 @@ pub(crate) fn predicate_key(predicate: &str) -> String {
     name_key(predicate).replace([' ', '-'], "_")
 }
 
-/// What two wordings of one value have in common: case, spaces and the punctuation around it don't
+/// Returns the part that two wordings of one value share: case, spaces and the punctuation around
+/// it don't
 /// count. Empty for a text without words, which is never the same as another.
 pub(crate) fn value_key(text: &str) -> String {
     let key = name_key(text);

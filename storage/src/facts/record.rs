@@ -45,7 +45,7 @@ pub(crate) const GROUNDED: u8 = 2;
 pub(crate) const OWN_LANE: u8 = 4;
 const AUTO_PIN: u8 = 8;
 const USER_PIN: u8 = 16;
-/// Those that say how it is pinned.
+/// Flags that say how it is pinned.
 pub(crate) const PINS: u8 = AUTO_PIN | USER_PIN;
 
 #[derive(Archive, Serialize)]

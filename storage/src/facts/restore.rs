@@ -47,7 +47,7 @@ struct Numbers {
     limit: u64,
     /// The last one met.
     last: u64,
-    /// Those that stand for something that was here before.
+    /// Facts that stand for something that was here before.
     known: HashMap<u64, u64>,
 }
 

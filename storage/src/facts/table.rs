@@ -101,7 +101,7 @@ pub(crate) fn source_key(session: u64, turn: u64, fact: u64) -> [u8; 24] {
     concat(&[&session.to_be_bytes(), &turn.to_be_bytes(), &fact.to_be_bytes()])
 }
 
-/// Which end of a link its key begins with.
+/// The end of a link that its key begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     From,

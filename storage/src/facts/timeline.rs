@@ -10,7 +10,7 @@
 /// The end of a fact that has none: later than every moment.
 pub(crate) const OPEN: i64 = i64::MAX;
 
-/// When a fact holds: from `start` until before `end`.
+/// The time in which a fact holds: from `start` until before `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) id: u64,
@@ -53,12 +53,12 @@ pub(crate) fn neighbours<L: Lane>(lane: &L, at: i64) -> Result<Neighbours, L::Er
     Ok(Neighbours { holder, next: lane.first_after(at)? })
 }
 
-/// What becomes of a new fact and of the one in its place.
+/// The fate of a new fact and of the one in its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     /// The place where the new fact ends; its start when it never holds.
     pub(crate) end: i64,
-    /// What replaced it already.
+    /// The fact that replaced it already.
     pub(crate) superseded_by: Option<u64>,
     /// The fact that it ends at its own start.
     pub(crate) cuts: Option<u64>,

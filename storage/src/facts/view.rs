@@ -8,7 +8,7 @@ use garret_core::time::Confidence;
 
 use crate::ground::fact_id::{EntityId, FactId};
 
-/// What a fact does to those before it.
+/// The effect of a fact on those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FactKind {
@@ -175,7 +175,7 @@ pub struct Origin<'a> {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct NewFact<'a> {
-    /// What it says, kept unchanged.
+    /// The statement, kept unchanged.
     pub text: &'a str,
     /// The one who said it.
     pub source: FactSource<'a>,
@@ -184,11 +184,11 @@ pub struct NewFact<'a> {
     /// The words it rests on. With an `origin` they are looked for in what its source said in that
     /// turn; of a tool or a document, and of somebody named in a turn of the user's, in all of it.
     pub quote: Option<&'a str>,
-    /// Whom or what it is about. Without one it's a plain note.
+    /// The person or thing that it is about. Without one it's a plain note.
     pub subject: Option<&'a str>,
-    /// What kind of thing the subject is; things of one name and different types are different.
+    /// The type of the subject; things of one name and different types are different.
     pub subject_type: Option<&'a str>,
-    /// What it says about the subject, such as `lives_in`; `about` where nothing is given.
+    /// The relation to the subject, such as `lives_in`; `about` where nothing is given.
     pub predicate: Option<&'a str>,
     /// The value, such as `Oslo`; the text where nothing is given.
     pub object: Option<&'a str>,
@@ -201,13 +201,13 @@ pub struct NewFact<'a> {
     pub inferred: bool,
     /// The facts that it was inferred from or sums up: it ends when the first of them does.
     pub derived_from: &'a [FactId],
-    /// How much it matters, 0 to 10; rated by rules where nothing is given.
+    /// Its weight in memory, 0 to 10; rated by rules where nothing is given.
     pub salience: Option<f32>,
-    /// How sure it is, 0 to 1; 1 where nothing is given.
+    /// Its certainty, 0 to 1; 1 where nothing is given.
     pub confidence: Option<f32>,
 }
 
-/// What became of a fact that was to be stored.
+/// The result of storing a fact.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Added {
@@ -237,9 +237,9 @@ pub enum Outcome {
 pub struct FactView<'a> {
     /// Its number.
     pub id: FactId,
-    /// What it says, unchanged.
+    /// The statement, unchanged.
     pub text: &'a str,
-    /// What it did when it was written.
+    /// Its effect when it was written.
     pub kind: FactKind,
     /// True if it was inferred rather than said.
     pub inferred: bool,
@@ -253,9 +253,9 @@ pub struct FactView<'a> {
     pub quote: Option<&'a str>,
     /// True if those words were found in the turn when the fact was written.
     pub grounded: bool,
-    /// Whom or what it is about.
+    /// The person or thing that it is about.
     pub subject: Option<EntityId>,
-    /// What it says about the subject; empty when it has none.
+    /// The relation to the subject; empty when it has none.
     pub predicate: &'a str,
     /// The value; `None` where that is the text.
     pub object: Option<&'a str>,
@@ -263,7 +263,7 @@ pub struct FactView<'a> {
     pub valid_at: i64,
     /// From when on it isn't true any more. Equal to `valid_at` when it never was.
     pub valid_to: Option<i64>,
-    /// What replaced it.
+    /// The fact that replaced it.
     pub superseded_by: Option<FactId>,
     /// The fact whose coming ended it, where it had been derived from one that was replaced; or
     /// that one itself where it was retracted.
@@ -272,11 +272,11 @@ pub struct FactView<'a> {
     pub latest: bool,
     /// Wall clock when it was written, in milliseconds since 1970.
     pub recorded_at: i64,
-    /// How far that clock could be trusted.
+    /// The trust that this clock deserved.
     pub clock: Confidence,
-    /// How much it matters, 0 to 10.
+    /// Its weight in memory, 0 to 10.
     pub salience: f32,
-    /// How sure it is, 0 to 1.
+    /// Its certainty, 0 to 1.
     pub confidence: f32,
     /// True if it stands in every prompt, as far as there is room.
     pub pinned: Pin,
@@ -365,7 +365,7 @@ pub struct Entity {
     pub id: EntityId,
     /// Its name as it was first written.
     pub name: String,
-    /// What kind of thing it is; empty where that wasn't said.
+    /// Its type; empty where that wasn't said.
     pub kind: String,
     /// Wall clock when it was first named, in milliseconds since 1970.
     pub recorded_at: i64,
@@ -400,7 +400,7 @@ impl fmt::Display for Node {
     }
 }
 
-/// What a link says.
+/// The meaning of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LinkKind {
@@ -437,13 +437,13 @@ impl LinkKind {
 pub struct Link {
     /// The place where it starts.
     pub from: Node,
-    /// What it says.
+    /// Its meaning.
     pub kind: LinkKind,
     /// The place where it leads.
     pub to: Node,
 }
 
-/// Which facts to list. The default lists all.
+/// A choice of facts to list. The default lists all.
 #[derive(Clone, Debug, Default)]
 pub struct FactFilter<'a> {
     /// Only those that are true at this moment, in milliseconds since 1970.
@@ -477,6 +477,6 @@ impl FactFilter<'_> {
 pub struct FactPage {
     /// The facts.
     pub facts: Vec<Fact>,
-    /// What to give as `after` for the next page; `None` when there is none.
+    /// The value of `after` for the next page; `None` when there is none.
     pub next: Option<FactId>,
 }

@@ -26,7 +26,7 @@ use crate::ground::fact_id::FactId;
 use crate::ground::stamp::byte_of;
 use crate::ground::table::META;
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Effect {
     /// For each fact that was to be stored.
@@ -80,13 +80,13 @@ pub(crate) struct Writer<'t> {
     pub(crate) bequests: BTreeMap<u64, Pin>,
 }
 
-/// Where a draft belongs.
+/// The place that a draft belongs to.
 struct Place<'a> {
     subject: Option<Subject<'a>>,
     predicate: String,
     /// True if each value has its own lane.
     own: bool,
-    /// What tells its value from others.
+    /// The key that tells its value from others.
     value: String,
     lane: LaneKey,
 }

@@ -112,7 +112,7 @@ impl Link {
     }
 }
 
-/// What redb owns: a handle to the link.
+/// A handle to the link, which redb owns.
 pub(crate) struct Adapter(pub(crate) Arc<Link>);
 
 impl fmt::Debug for Adapter {
@@ -152,7 +152,8 @@ impl StorageBackend for Adapter {
 /// Writes that wait, and the medium's content as it will be after them.
 pub(crate) struct Stage {
     len: u64,
-    /// How much of the medium still shows: bytes from here on are zeros unless written since.
+    /// The end of what still shows of the medium: bytes from here on are zeros unless written
+    /// since.
     base: u64,
     blocks: BTreeMap<u64, Box<[u8; BLOCK]>>,
     waiting: VecDeque<Operation>,

@@ -15,7 +15,7 @@ use crate::ground::position::Position;
 use crate::ground::table;
 use crate::ground::table::{FORMAT, META, key};
 
-/// What the first bytes say.
+/// The kind of file that the first bytes tell of.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// Nothing was ever written.

@@ -7,7 +7,7 @@ pub(crate) mod memory;
 pub(crate) mod name;
 pub(crate) mod part;
 
-/// What a rewrite made of the files of a namespace.
+/// Lengths of a namespace's files before and after a rewrite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacuumReport {
     /// Bytes of all of them before.

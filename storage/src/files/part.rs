@@ -60,7 +60,7 @@ impl Part {
 
 type OpenPart = Box<dyn Fn(Part) -> Result<Arc<dyn Medium>, MediumError> + Send + Sync>;
 
-/// How a store gets at its parts.
+/// The way by which a store gets at its parts.
 pub(crate) struct Media {
     open: OpenPart,
     /// The place where the parts are files: the one of the records.

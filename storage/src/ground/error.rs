@@ -26,9 +26,9 @@ pub enum WriteError {
     /// A record needed for the write is broken.
     #[error("damaged {what}, {key}: copy the store, check the disk, restore a backup")]
     Damaged {
-        /// Which part is wrong.
+        /// The part that is wrong.
         what: &'static str,
-        /// Which record.
+        /// The record.
         key: String,
     },
     /// The database failed in a way of its own.
@@ -85,7 +85,7 @@ pub enum WriteError {
     /// Over [`MAX_BYTES`](crate::MAX_BYTES).
     #[error("{what} has {bytes} bytes, at most {max} can be stored: split it")]
     TooLarge {
-        /// What is too long.
+        /// The thing that is too long.
         what: &'static str,
         /// Its length in bytes.
         bytes: usize,
@@ -104,9 +104,9 @@ pub enum ReadError {
     /// A record is broken.
     #[error("damaged {what}, {key}: copy the store, check the disk, restore a backup")]
     Damaged {
-        /// Which part is wrong.
+        /// The part that is wrong.
         what: &'static str,
-        /// Which record.
+        /// The record.
         key: String,
     },
     /// The database failed in a way of its own.
@@ -123,7 +123,7 @@ pub enum ReadError {
     BlankPattern,
 }
 
-/// What the layers below an operation report; each operation widens it to its own enum.
+/// A failure of the layers below an operation; each operation widens it to its own enum.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Medium(MediumError),
@@ -151,7 +151,7 @@ impl Fault {
     }
 }
 
-/// What an error calls a page that the database found wrong.
+/// The name in errors of a page that the database found wrong.
 pub(crate) const PAGE: &str = "page of the database";
 
 impl From<Fault> for WriteError {

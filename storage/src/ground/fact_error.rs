@@ -23,9 +23,9 @@ pub enum FactError {
     /// A rating out of its range, or not a number.
     #[error("{what} is {value}, it must be a number from 0 to {max}")]
     OutOfRange {
-        /// Which one.
+        /// The number that is out of range.
         what: &'static str,
-        /// What was given.
+        /// The number that was given.
         value: f32,
         /// Highest that is taken.
         max: f32,
@@ -33,7 +33,7 @@ pub enum FactError {
     /// It has a predicate, an object or a type of subject, but no subject.
     #[error("the fact has {what} but no subject: say whom or what it is about")]
     NoSubject {
-        /// What it has.
+        /// The thing that it has.
         what: &'static str,
     },
     /// There is no such fact.

@@ -9,12 +9,12 @@ pub(crate) type Check = [u8; SEAL];
 pub(crate) struct Position {
     /// Number of the last write before it; 0 before the first.
     pub(crate) seq: u64,
-    /// That write's check, which follows from it and all before.
+    /// The check of that write, which follows from it and all before.
     pub(crate) check: Check,
 }
 
 impl Position {
-    /// As it stands in `meta`.
+    /// Returns the bytes that stand in `meta`.
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         let (seq, check) = bytes.split_at_mut(8);

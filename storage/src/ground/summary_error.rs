@@ -24,7 +24,7 @@ pub enum SummaryError {
     NotShorter {
         /// Its length in tokens.
         tokens: u32,
-        /// That of what it sums up.
+        /// Tokens of what it sums up.
         source_tokens: u32,
     },
     /// The session doesn't have these turns.
@@ -110,7 +110,7 @@ pub enum SummaryError {
         id: SummaryId,
         /// Its depth.
         depth: u8,
-        /// That of the first source.
+        /// The depth of the first source.
         expected: u8,
     },
 }

@@ -11,7 +11,7 @@ use crate::journal::apply::Outcome;
 use crate::journal::op::Op;
 use crate::vectors::UnitKey;
 
-/// What some writes changed. What is there now, the records say: so neither their order counts, nor
+/// Changes of some writes. What is there now, the records say: so neither their order counts, nor
 /// whether one of them is here twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Changes {

@@ -18,7 +18,7 @@ const VERSION: u32 = 1;
 /// Most segments a root has room for.
 pub(crate) const MOST_SEGMENTS: usize = 80;
 
-/// What is in the file: the last one written counts.
+/// Contents of the file: the last root written counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Root {
     /// One more than the root before has.
@@ -45,7 +45,7 @@ pub(crate) struct Extent {
 }
 
 impl Extent {
-    /// That of a segment with these bytes.
+    /// Returns the entry of a segment with these bytes.
     pub(crate) fn of(at: u64, units: &[u8], postings: &[u8], documents: u32) -> Option<Self> {
         let len = |bytes: &[u8]| u32::try_from(bytes.len()).ok();
         Some(Self {

@@ -38,7 +38,8 @@ pub(crate) use crate::index::layout::{Extent, Root};
 /// another language, another number of terms counted. An index with other rules is made anew.
 pub(crate) const RULES: u32 = 1;
 
-/// What is known of the file while a store is open, and what the writes since the last fold changed.
+/// Knowledge of the file while a store is open, and of what the writes since the last checkpoint
+/// changed.
 pub(crate) struct Tracker {
     media: Arc<Media>,
     file: State,
@@ -48,7 +49,7 @@ pub(crate) struct Tracker {
     recent: Vec<(Position, Changes)>,
     /// True if they changed more than can be told.
     lost: bool,
-    /// What the search hasn't been told.
+    /// Changes that the search hasn't been told.
     fresh: Fresh,
     /// True if something was written while the store is open, and messages and facts among it.
     wrote: bool,
@@ -71,11 +72,11 @@ struct Tracked {
     end: u64,
     /// Up to which write it goes.
     covered: Position,
-    /// What changed since the root's.
+    /// Changes since those of the root.
     changes: Changes,
 }
 
-/// What a search hasn't been told.
+/// Changes that a search hasn't been told.
 #[derive(Debug, Default)]
 pub(crate) struct Fresh {
     pub(crate) changes: Changes,
@@ -83,15 +84,15 @@ pub(crate) struct Fresh {
     pub(crate) lost: bool,
 }
 
-/// What an index can be made from without reading all texts.
+/// The basis on which an index can be made without reading all texts.
 pub(crate) struct Basis {
     pub(crate) medium: Arc<dyn Medium>,
     pub(crate) root: Root,
-    /// What is to be read again.
+    /// Documents that are to be read again.
     pub(crate) changes: Changes,
 }
 
-/// What came of writing a segment.
+/// The result of writing a segment.
 pub(crate) enum Replaced {
     /// There is another root.
     By(Root),
@@ -144,7 +145,8 @@ impl Tracker {
         self.recent.push((at, changes));
     }
 
-    /// What is being written can't be told, only how many messages and facts it brings: the index
+    /// Notes a write whose contents can't be told, only how many messages and facts it brings: the
+    /// index
     /// has to be made anew.
     pub(crate) fn lose(&mut self, units: u64) {
         (self.lost, self.fresh.lost) = (true, true);
@@ -175,7 +177,7 @@ impl Tracker {
         }
     }
 
-    /// They do.
+    /// Notes that the records hold every write up to `place`.
     pub(crate) fn folded(&mut self, place: Position) {
         self.folded = place;
         self.recent = Vec::new();

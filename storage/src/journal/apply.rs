@@ -18,7 +18,7 @@ use crate::journal::op::Op;
 use crate::summaries::{Compaction, SummaryId};
 use crate::{erase, facts, summaries};
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     /// A user's message is this turn.
@@ -31,7 +31,7 @@ pub(crate) enum Outcome {
     Done,
     /// The sessions of these numbers are gone.
     Deleted { numbers: Vec<u64> },
-    /// What became of facts.
+    /// The effect on facts.
     Facts(Effect),
     /// The place where each went; `None` for what was there already.
     Imported(Vec<Option<Place>>),

@@ -99,7 +99,7 @@ pub(crate) fn find_above(key: Check, bytes: &[u8], seq: u64, longest: usize) -> 
     })
 }
 
-/// How far a frame behind a damaged one can be from it; far more than a journal holds.
+/// The longest distance of a frame from a damaged one before it; far more than a journal holds.
 const AHEAD: u64 = 1 << 20;
 
 /// Bytes of what may be frames behind a damaged one that are checked; many times a journal's.

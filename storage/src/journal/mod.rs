@@ -43,11 +43,11 @@ pub(crate) struct Journal {
 struct JournalFile {
     medium: Arc<dyn Medium>,
     key: Check,
-    /// What is written at least, in bytes: [`SMALL`] where the device allows it, else [`BLOCK`].
+    /// Bytes that are written at least: [`SMALL`] where the device allows it, else [`BLOCK`].
     block: u64,
     /// The place where the next frame goes.
     end: u64,
-    /// What lies before it in its block, where blocks are small.
+    /// Bytes that lie before it in its block, where blocks are small.
     tail: Vec<u8>,
     /// Bytes that are there to be written over.
     room: u64,
@@ -75,7 +75,7 @@ pub(crate) enum Unusable {
     Medium(MediumError),
     OtherNamespace(String),
     NewerFormat(u32),
-    /// What it is, or does; and what to do.
+    /// Its state or action; and what to do.
     Refused(String),
 }
 
@@ -464,7 +464,7 @@ const VERSION: u32 = 3;
 const MAGIC: [u8; 16] = *b"Garret journal\r\n";
 /// The first of them whose frames may lie in blocks of [`SMALL`].
 const SMALL_SINCE: u32 = 3;
-/// What is written at least, in bytes: a page of a system's cache.
+/// Bytes that are written at least: a page of a system's cache.
 const BLOCK: u64 = 4_096;
 const BLOCK_BYTES: usize = 4_096;
 /// The same, of a device that is written to past that.
@@ -475,7 +475,7 @@ const HEADER: usize = BLOCK_BYTES;
 const HEADER_U64: u64 = BLOCK;
 /// Largest frame. Beyond, writing twice costs more than a commit of the database.
 const MAX_FRAME: usize = 64 << 10;
-/// What the file grows by.
+/// Bytes that the file grows by.
 const EXTENT_BYTES: usize = 128 << 10;
 const EXTENT: u64 = 128 << 10;
 /// Most bytes it has; more than [`FOLD_BYTES`] so that writing goes on for a while when folding

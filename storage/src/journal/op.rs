@@ -36,7 +36,7 @@ pub(crate) enum Op<'a> {
     /// Of facts and what belongs to them.
     #[serde(borrow)]
     Facts(FactOp<'a>),
-    /// What was said in conversations held elsewhere.
+    /// Utterances of conversations held elsewhere.
     #[serde(borrow)]
     Import(Vec<Said<'a>>),
     /// Words go for good, with all that was made of them.
@@ -50,7 +50,7 @@ pub(crate) enum Op<'a> {
         reply: Reply<'a>,
         trace: &'a [u8],
     },
-    /// What the engine keeps of a session; nothing removes it.
+    /// A state that the engine keeps of a session; nothing removes it.
     SetState { session: &'a str, kind: u8, bytes: &'a [u8] },
 }
 

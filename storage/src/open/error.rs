@@ -31,7 +31,7 @@ pub enum OpenError {
         path.display()
     )]
     Directory {
-        /// What was to be made or opened.
+        /// The file that was to be made or opened.
         path: PathBuf,
         /// The system's answer.
         source: std::io::Error,
@@ -41,7 +41,7 @@ pub enum OpenError {
     Medium {
         /// The namespace asked for.
         namespace: String,
-        /// What the medium said.
+        /// The medium's error.
         source: MediumError,
     },
     /// The file holds something else.
@@ -52,7 +52,7 @@ pub enum OpenError {
     NotAStore {
         /// The namespace asked for.
         namespace: String,
-        /// How it was recognised.
+        /// The sign by which it was recognised.
         why: String,
     },
     /// The file is a store, but broken.
@@ -63,7 +63,7 @@ pub enum OpenError {
     Damaged {
         /// The namespace asked for.
         namespace: String,
-        /// What was found.
+        /// The damage that was found.
         why: String,
     },
     /// The journal can't be followed.
@@ -71,7 +71,7 @@ pub enum OpenError {
     Journal {
         /// The namespace asked for.
         namespace: String,
-        /// What is wrong with it, and what to do.
+        /// The fault, and what to do.
         why: String,
     },
     /// The file belongs to another namespace.

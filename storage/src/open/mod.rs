@@ -332,7 +332,8 @@ pub(crate) fn sync_directories(file: &Path, data_dir: &Path) -> Result<(), (Path
     Ok(())
 }
 
-/// Those that hold `file` or a directory on the way to it, up to the one that holds `data_dir`.
+/// Returns the directories that hold `file` or one on the way to it, up to the one that holds
+/// `data_dir`.
 fn directories<'a>(file: &'a Path, data_dir: &Path) -> Vec<&'a Path> {
     let top = data_dir.parent().unwrap_or(data_dir);
     let mut found: Vec<_> =

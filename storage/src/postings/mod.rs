@@ -43,7 +43,7 @@ pub(crate) type Posting = (u32, u32);
 
 /// Saturation of a term's count.
 pub(crate) const K1: f32 = 1.2;
-/// How much a document's length counts.
+/// The weight of a document's length.
 pub(crate) const B: f32 = 0.75;
 
 impl Postings {

@@ -17,7 +17,7 @@ pub(crate) struct Sealed {
     first: u32,
 }
 
-/// Where one term is.
+/// The place of one term.
 #[derive(Clone, Copy)]
 struct Run<'a> {
     documents: u32,
@@ -48,7 +48,7 @@ impl Sealed {
         self.find(term).map_or(0, |run| run.documents)
     }
 
-    /// Those of its documents that hold `term`.
+    /// Returns those of its documents that hold `term`.
     pub(crate) fn postings<'a>(&'a self, term: &str) -> impl Iterator<Item = Posting> + use<'a> {
         let run = self.find(term);
         run.into_iter().flat_map(|run| run.postings(self.first))

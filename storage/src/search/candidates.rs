@@ -9,7 +9,7 @@ use crate::search::rank::{Features, WEIGHTS_WITH_VECTORS, blend};
 use crate::search::score::{MASKED, Scores, Scratch};
 use crate::search::top::Ordered;
 
-/// What a query came to, and the units worth a closer look.
+/// Scores of a query, and the units worth a closer look.
 pub(crate) struct Candidates<'a> {
     index: &'a Index,
     query: &'a Query,
@@ -20,9 +20,9 @@ pub(crate) struct Candidates<'a> {
     named: Option<u16>,
     /// Best BM25 of a unit in scope.
     best: f32,
-    /// Which words count for `near`, and the weight of all of them.
+    /// Words that count for `near`, and the weight of all of them.
     telling: (u32, f32),
-    /// Which words name somebody or something, and the weight of all of them.
+    /// Words that name somebody or something, and the weight of all of them.
     entities: (u32, f32),
     /// Largest share of the named that is spoken of beside a unit in scope.
     most_named: f32,
@@ -208,11 +208,11 @@ impl<'a> Candidates<'a> {
 /// For each hit that is wanted, so many are looked at once again.
 const LOOKED: usize = 2;
 
-/// How far around a unit is looked.
+/// The distance around a unit that is looked at.
 const SIDE: usize = 3;
 type Around = [Option<u32>; 2 * SIDE + 1];
 
-/// What a word counts by how far away it stands: powers of .7.
+/// Weights of a word by its distance: powers of .7.
 const NEAR: [f32; SIDE + 1] = [1.0, 0.7, 0.49, 0.343];
 
 /// Terms beyond which a longer text isn't the better answer for it.

@@ -12,12 +12,12 @@ use crate::search::reading::Reading;
 use crate::search::unit::{Speaker, Unit};
 use crate::vectors::UnitKey;
 
-/// What a look at an index came to.
+/// The result of a look at an index.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     /// Units in it.
     pub(crate) units: u64,
-    /// What is wrong, and with what.
+    /// Faults, and where they are.
     pub(crate) wrong: Vec<(&'static str, String)>,
 }
 

@@ -27,19 +27,19 @@ use crate::search::index::Index;
 use crate::search::stored::{Base, Dirty};
 use crate::search::unit::{Speaker, Unit};
 
-/// What is searched in an open store.
+/// The text index of an open store, in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Derived {
     queue: Mutex<Queue>,
     pub(crate) kept: Mutex<Option<Kept>>,
 }
 
-/// What an index doesn't know yet.
+/// Changes that an index doesn't know yet.
 #[derive(Debug, Default)]
 struct Queue {
     /// There is an index, or one is being made.
     wanted: bool,
-    /// What changed can't be told: it must be made anew.
+    /// True if the changes can't be told: the index must be made anew.
     lost: bool,
     changes: Changes,
 }
@@ -187,11 +187,11 @@ pub(crate) struct Kept {
     pub(crate) index: Index,
     /// The names of the sessions in it.
     pub(crate) names: HashMap<u64, SessionId>,
-    /// What facts are about.
+    /// Entities that facts are about.
     pub(crate) entities: Entities,
     /// The segments in its file that it begins with.
     pub(crate) base: Option<Base>,
-    /// What they have otherwise.
+    /// Differences between the segments and what is there.
     pub(crate) dirty: Dirty,
 }
 

@@ -11,7 +11,7 @@ use garret_language::tokens::{Token, TokenKind, terms, tokens};
 /// texts have the same words, and stemming one takes far longer than looking it up.
 pub(crate) struct Asked<'q> {
     words: &'q [Vec<String>],
-    /// Which ASCII characters they begin with, a bit for each.
+    /// ASCII characters that they begin with, a bit for each.
     begin: u128,
     met: RefCell<HashMap<Language, HashMap<String, Option<usize>>>>,
 }
@@ -106,7 +106,7 @@ fn densest(matches: &[(Range<usize>, usize)], words: usize, most: usize) -> Opti
 
 /// Bytes of an excerpt where nothing else is asked for.
 pub(crate) const EXCERPT_BYTES: usize = 240;
-/// How much of that stands before what was found.
+/// Bytes of that before what was found.
 const LEAD_BYTES: usize = 60;
 /// The number of places are looked at.
 const MATCHES: usize = 1000;

@@ -5,7 +5,7 @@ use garret_language::casefold;
 use crate::search::index::{Entry, Index};
 use crate::search::unit::Kind;
 
-/// Which units are looked at.
+/// A choice of the units that are looked at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Filter {
     /// In this session; a fact that was said there.

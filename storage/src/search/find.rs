@@ -17,7 +17,7 @@ use crate::search::rank::Features;
 use crate::search::unit::{Kind, Ranked};
 use crate::vectors::UnitKey;
 
-/// What is looked for in a store.
+/// A search of a store.
 ///
 /// ```
 /// use garret_storage::search::{Kind, Search};
@@ -35,11 +35,11 @@ pub struct Search<'a> {
     pub query: &'a str,
     /// Most hits.
     pub k: usize,
-    /// What was said in this session alone.
+    /// Only what was said in this session.
     pub session: Option<&'a SessionId>,
-    /// What was said by this one alone: `user`, `assistant`, or a name.
+    /// Only what was said by this one: `user`, `assistant`, or a name.
     pub source: Option<&'a str>,
-    /// What is of one of these kinds; of any where there are none.
+    /// Only hits of these kinds; of any where there are none.
     pub kinds: &'a [Kind],
     /// As it was at that moment, in milliseconds since 1970: what had been said by then, and facts
     /// that were true then.
@@ -79,7 +79,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Found {
@@ -97,7 +97,7 @@ pub struct Hit {
     /// Its public id: `SESSION/TURN/user` or `SESSION/TURN/assistant` for what stands in a turn,
     /// `f12` for a fact.
     pub id: String,
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// The session it was said in, if it was in one that is still there.
     pub session: Option<SessionId>,
@@ -110,20 +110,22 @@ pub struct Hit {
     pub at_ms: Option<i64>,
     /// From when on a fact isn't true any more.
     pub valid_to: Option<i64>,
-    /// What it is worth, 0 to about 1.2: `relevance`, by which alone messages are ranked; that of
+    /// Its rank, 0 to about 1.2: `relevance`, by which alone messages are ranked; that of
     /// a fact times .75 + .25 `recency` + .25 `importance`.
     pub score: f32,
-    /// How likely it answers, 0 to 1; comparable between searches.
+    /// The likelihood that it answers, 0 to 1; comparable between searches.
     pub relevance: f32,
-    /// How fresh a fact is, 0 to 1: e to the minus age in units of 30 days, counted from when it
+    /// The freshness of a fact, 0 to 1: e to the minus age in units of 30 days, counted from when
+    /// it
     /// was last of use or else became true; .5 without [`Search::now`] and for messages.
     pub recency: f32,
-    /// How much a fact matters, 0 to 1; .5 for messages.
+    /// The weight of a fact, 0 to 1; .5 for messages.
     pub importance: f32,
-    /// What relevance is the logistic function of the sum of, in the order of
+    /// Terms whose sum, by the logistic function, is the relevance, in the order of
     /// [`NAMES`](super::NAMES); all 0 for what was found by a link alone.
     pub parts: Features,
-    /// What a reranker said of it, where one was asked: the greater, the better it answers. Nothing here
+    /// The score of a reranker, where one was asked: the greater, the better it answers. Nothing
+    /// here
     /// asks one; whoever does notes it, and orders the hits by it.
     pub rerank: Option<f32>,
     /// The id of the hit that is linked to this one, where that made it more relevant than it is by
@@ -137,7 +139,7 @@ pub struct Hit {
     pub cut_after: bool,
 }
 
-/// Whose words of a turn.
+/// The side of a turn whose words they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
@@ -173,7 +175,7 @@ pub(crate) fn filter(index: &Index, search: &Search<'_>, session: Option<u64>) -
 /// Units whose cosines are exact.
 pub(crate) const EXACT: usize = 200;
 
-/// What is shown of a text.
+/// An excerpt of a text.
 #[derive(Clone, Copy)]
 pub(crate) struct Cut<'q> {
     pub(crate) asked: &'q Asked<'q>,
@@ -258,7 +260,7 @@ pub(crate) fn fact_hit(
     Ok(shown.hit(ranked, session, turn, &fact.text, cut))
 }
 
-/// What messages and facts tell differently.
+/// The parts of a hit in which messages and facts differ.
 pub(crate) struct Shown {
     pub(crate) id: String,
     pub(crate) kind: Kind,

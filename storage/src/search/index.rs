@@ -21,7 +21,7 @@ use crate::search::sittings::{NO_SITTING, Sittings};
 use crate::search::unit::{Ask, Ranked, Speaker, Unit};
 use crate::vectors::UnitKey;
 
-/// What was said, ready to be searched.
+/// Messages and facts, ready to be searched.
 ///
 /// ```
 /// use garret_storage::search::{Ask, Index, Speaker, Unit};
@@ -46,7 +46,7 @@ pub struct Index {
     pub(crate) names: Names,
     /// Units in each language, in the order of [`Language::ALL`].
     pub(crate) languages: [u32; Language::ALL.len()],
-    /// What earlier searches worked in.
+    /// Buffers of earlier searches.
     spare: Mutex<Vec<Scratch>>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) const QUESTION: u8 = 1;
 /// A unit that tells when something is.
 pub(crate) const TELLS_TIME: u8 = 2;
 
-/// What there is to know of a fact beside its text.
+/// Properties of a fact beside its text.
 #[derive(Debug)]
 pub(crate) struct FactEntry {
     pub(crate) document: u32,
@@ -451,7 +451,7 @@ impl Entry {
     }
 }
 
-/// What a search looks for, and where.
+/// The aim of a search, and its bounds.
 pub(crate) struct Wanted<'a> {
     pub(crate) query: &'a Query,
     pub(crate) filter: &'a Filter,

@@ -6,7 +6,7 @@ use crate::search::index::Index;
 use crate::search::top::{Ordered, Top};
 use crate::vectors::{Scores, VectorStore};
 
-/// How close units are to a query, in quarters of a standard deviation from the mean of all.
+/// The closeness of units to a query, in quarters of a standard deviation from the mean of all.
 pub(crate) trait Closeness {
     /// Says how close a unit is; `None` without a vector.
     fn of(&self, index: &Index, document: u32) -> Option<f32>;
@@ -47,7 +47,7 @@ impl Scale {
     }
 }
 
-/// What a small store is assumed to hold beside what it holds.
+/// Units that a small store is assumed to hold beside its own.
 const PRIOR_UNITS: f32 = 8.0;
 const PRIOR_DEVIATION: f32 = 0.12;
 
@@ -102,7 +102,7 @@ impl Closeness for Cosines<'_> {
     }
 }
 
-/// What the vectors of a store say.
+/// Closeness by the vectors of a store.
 pub(crate) struct Stored<'a> {
     vectors: &'a VectorStore,
     query: &'a [f32],

@@ -18,7 +18,7 @@ pub const FACTS: usize = 2;
 /// rounded up.
 pub const INFERRED: usize = 4;
 
-/// What could answer, before it is known how likely that is.
+/// Possible answers, before it is known how likely they are.
 #[derive(Debug)]
 pub(crate) struct Sorts {
     with_vectors: bool,

@@ -94,7 +94,7 @@ impl Query {
     }
 }
 
-/// How a query is written.
+/// The writing of a query.
 struct Writing<'a> {
     text: &'a str,
     /// Capitals tell names from other words.
@@ -112,7 +112,7 @@ impl Writing<'_> {
     }
 }
 
-/// What a sentence may begin after.
+/// Characters that a sentence may begin after.
 const ENDS: [char; 8] = ['.', '?', '!', ':', '"', '\u{201c}', '\u{ab}', '\u{bf}'];
 
 /// Tells whether capitals tell names from other words: not where all is in capitals, and not in German.
@@ -131,7 +131,7 @@ pub(crate) fn words_of(text: &str) -> Vec<String> {
     words
 }
 
-/// How much of a query is read, in bytes.
+/// Bytes of a query that are read.
 const QUERY_BYTES: usize = 4096;
 /// Most words of a query that are looked for.
 const QUERY_WORDS: usize = 128;

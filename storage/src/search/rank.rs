@@ -1,12 +1,13 @@
 //! What makes a unit an answer, and how much each of it counts.
 
-/// What is known about a unit for one query, in the order of [`NAMES`].
+/// Properties of a unit for one query, in the order of [`NAMES`].
 pub type Features = [f32; FEATURES];
 
 /// Number of features.
 pub const FEATURES: usize = NAMES.len();
 
-/// What each feature is. A *share* is the BM25 of a unit with its date and speaker, relative to the
+/// Names of the features. A *share* is the BM25 of a unit with its date and speaker, relative to
+/// the
 /// best in the search.
 ///
 /// - `words`: the square of the unit's share
@@ -61,7 +62,7 @@ pub const NAMES: [&str; 18] = [
 /// The number of of the features are known without vectors: the first ones.
 pub const LEXICAL: usize = 14;
 
-/// What each feature counts without vectors:
+/// Weights of the features without vectors:
 /// `cargo run --release -p garret-bench -- locomo --data DIR` fits them. `entity` isn't fitted, since no
 /// data at hand has both questions and facts: being about whom a question names counts as being by them.
 pub const WEIGHTS: Features = [
@@ -69,7 +70,7 @@ pub const WEIGHTS: Features = [
     0.0,
 ];
 
-/// What each feature counts with vectors: `... locomo --data DIR --embedder GGUF` fits them.
+/// Weights of the features with vectors: `... locomo --data DIR --embedder GGUF` fits them.
 pub const WEIGHTS_WITH_VECTORS: Features = [
     0.75, -1.3, 0.7, 0.0, 2.15, 1.6, 6.65, 2.75, -1.05, 2.1, 2.4, 1.15, 1.15, -2.0, 3.65, -3.0,
     0.7, 0.9,
@@ -111,18 +112,18 @@ impl Scale {
     }
 }
 
-/// How likely a unit answers whose features come to a sum.
+/// The likelihood that a unit answers whose features come to a sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Calibration {
     /// The sum at which it is one in two, less the next three.
     pub middle: f32,
-    /// What that is greater for each 2.72 times as many units.
+    /// Increase of that for each 2.72 times as many units.
     pub per_e_fold: f32,
-    /// What it is greater where all of the query is found close together; see `near` of [`NAMES`].
+    /// Increase where all of the query is found close together; see `near` of [`NAMES`].
     pub with_words: f32,
-    /// What it is greater where the query names one who speaks.
+    /// Increase where the query names one who speaks.
     pub with_speaker: f32,
-    /// How much more makes the odds 2.72 times as good.
+    /// The increase that makes the odds 2.72 times as good.
     pub width: f32,
 }
 

@@ -18,12 +18,12 @@ pub(crate) struct Scratch {
     pub(crate) chosen: Vec<u32>,
 }
 
-/// What a document has of the query.
+/// The part of a query that a document has.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cell {
     /// BM25.
     pub(crate) score: f32,
-    /// Which of the first [`MASKED`] words, a bit for each; [`CHOSEN`] beside them.
+    /// A bit for each of the first [`MASKED`] words; [`CHOSEN`] beside them.
     pub(crate) words: u32,
 }
 
@@ -32,12 +32,12 @@ pub(crate) const MASKED: usize = 31;
 /// The document is among those chosen.
 const CHOSEN: u32 = 1 << MASKED;
 
-/// What a query comes to before any unit is looked at.
+/// Scores of a query before any unit is looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Scores {
     /// BM25 of each sitting, relative to the best.
     pub(crate) sittings: Vec<f32>,
-    /// Which of the first [`MASKED`] words each sitting holds, a bit for each.
+    /// A bit for each of the first [`MASKED`] words that a session-day holds.
     pub(crate) held: Vec<u32>,
     /// The weight of each word of the query.
     pub(crate) weights: Vec<f32>,

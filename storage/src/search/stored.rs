@@ -19,7 +19,7 @@ use crate::search::sittings::NO_SITTING;
 #[derive(Debug)]
 pub(crate) struct Base {
     pub(crate) root: Root,
-    /// What is in each beside its units.
+    /// Contents of each beside its units.
     parts: Vec<Part>,
     /// Speakers in all of them.
     speakers: u16,
@@ -36,7 +36,7 @@ struct Part {
     facts: Vec<u64>,
 }
 
-/// What the segments have otherwise than it is now.
+/// Differences between the segments and what is there now.
 #[derive(Debug, Default)]
 pub(crate) struct Dirty {
     /// Sessions that have another name.
@@ -44,7 +44,7 @@ pub(crate) struct Dirty {
     pub(crate) facts: BTreeSet<u64>,
 }
 
-/// What a segment begins with.
+/// The head of a segment.
 #[derive(Serialize, Deserialize)]
 struct Head<'a> {
     first: u32,

@@ -2,7 +2,7 @@
 
 use crate::ground::error::{ReadError, WriteError};
 
-/// How much the file of the index lacks.
+/// The number of messages and facts that the file of the index lacks.
 pub(crate) struct Lacking {
     /// Messages and facts that it doesn't have, of how many.
     pub(crate) unread: u64,

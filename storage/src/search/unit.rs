@@ -16,9 +16,9 @@ pub struct Unit<'a> {
     pub turn: u64,
     /// The one who said it; a turn has at most one unit of a speaker.
     pub speaker: Speaker<'a>,
-    /// When, in milliseconds since 1970, where the clock could be trusted.
+    /// The moment, in milliseconds since 1970, where the clock could be trusted.
     pub at_ms: Option<i64>,
-    /// What.
+    /// The words.
     pub text: &'a str,
 }
 
@@ -34,7 +34,7 @@ pub enum Speaker<'a> {
     Named(&'a str),
 }
 
-/// What is asked of an index.
+/// A question to an index.
 #[derive(Clone, Copy, Debug)]
 pub struct Ask<'a> {
     /// Any text.
@@ -71,16 +71,16 @@ pub struct Ranked {
     pub speaker: u16,
     /// The moment when it was said; from when on a fact is true.
     pub at_ms: Option<i64>,
-    /// How likely it answers, 0 to 1: the logistic function of the sum of `parts`.
+    /// The likelihood that it answers, 0 to 1: the logistic function of the sum of `parts`.
     pub relevance: f32,
-    /// How fresh a fact is, 0 to 1: .5 for what has no age.
+    /// The freshness of a fact, 0 to 1: .5 for what has no age.
     pub recency: f32,
-    /// How much a fact matters, 0 to 1: .5 for a message.
+    /// The weight of a fact, 0 to 1: .5 for a message.
     pub importance: f32,
-    /// What it is worth: `relevance`, by which a message is ranked alone; that of a fact times
+    /// Its rank: `relevance`, by which a message is ranked alone; that of a fact times
     /// .75 + .25 `recency` + .25 `importance`.
     pub score: f32,
-    /// What relevance is made of, each feature times its weight; all 0 for what was found by a link
+    /// Terms of the relevance, each feature times its weight; all 0 for what was found by a link
     /// alone.
     pub parts: Features,
     /// The hit through which it was found: its `relevance` is that one's, less what a link takes.
@@ -135,7 +135,7 @@ impl PartialOrd for Ranked {
     }
 }
 
-/// What a hit is.
+/// The kind of a hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {

@@ -207,7 +207,8 @@ impl Store {
         self.snapshot(|transaction| read::of_turn(transaction, number, turn))
     }
 
-    /// Whom and what there are facts about, in the order in which they were first named.
+    /// Lists the people and things that there are facts about, in the order in which they were
+    /// first named.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -257,7 +258,8 @@ impl Store {
         })
     }
 
-    /// What is wrong with facts, entities and links, one line each, in words: records that can't be
+    /// Lists the faults of facts, entities and links, one line each, in words: records that can't
+    /// be
     /// read, tables that don't agree, chains that end nowhere, two facts that are true at the same
     /// time where one can be. Empty when all is well.
     ///

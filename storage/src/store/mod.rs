@@ -53,7 +53,7 @@ pub struct Store {
     path: Option<PathBuf>,
     media: Arc<Media>,
     slot: Mutex<Slot>,
-    /// What is searched.
+    /// The text index in memory.
     pub(crate) derived: Derived,
     pub(crate) vectors: Vectors,
     pub(crate) snapshots: Snapshots,
@@ -62,7 +62,7 @@ pub struct Store {
 
 pub(crate) struct Slot {
     pub(crate) records: Arc<dyn Medium>,
-    /// What is beside the records.
+    /// The file beside the records.
     pub(crate) next: Next,
     /// Empty while an operation runs, and after one that failed.
     pub(crate) open: Option<Open>,

@@ -167,7 +167,7 @@ impl Store {
         Ok(self.lacking()?.unread)
     }
 
-    /// What the first search of a process may have to read without much ado, in messages and facts.
+    /// Messages and facts that the first search of a process may have to read without much ado.
     pub const INDEX_TAIL: u64 = 1_024;
 
     /// Returns what is due when the store is closed.

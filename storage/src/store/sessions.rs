@@ -177,9 +177,9 @@ struct Rows {
     seqs: RangeInclusive<TurnSeq>,
     /// In order, each with its turn's number.
     turns: Vec<(TurnSeq, Guard)>,
-    /// Likewise; not every turn has one.
+    /// Replies by turn; not every turn has one.
     replies: Vec<(TurnSeq, Guard)>,
-    /// Likewise.
+    /// Speakers by turn.
     speakers: Vec<(TurnSeq, Guard)>,
     /// In order, those that are gone on purpose.
     forgotten: Vec<TurnSeq>,
@@ -286,7 +286,7 @@ pub(crate) fn find(open: &Open, id: &SessionId) -> Result<Option<SessionRecord>,
     found.map(|bytes| SessionRecord::read(id, bytes.value())).transpose()
 }
 
-/// What the table of sessions holds.
+/// Contents of the table of sessions.
 #[derive(Default)]
 struct Listing {
     /// Each with the rank of its newest turn.

@@ -12,7 +12,7 @@ use crate::ground::table::{REPLIES, SESSIONS, TURNS};
 use crate::store::Store;
 use crate::summaries::table::{SUMMARIES, TRACES};
 
-/// How much is in a namespace.
+/// Counts of all that is in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -24,7 +24,7 @@ pub struct Stats {
     pub replies: u64,
     /// Facts.
     pub facts: FactStats,
-    /// Whom and what there are facts about.
+    /// The number of people and things that there are facts about.
     pub entities: u64,
     /// Links between facts and entities.
     pub links: u64,
@@ -52,13 +52,13 @@ pub struct Stats {
 pub struct FactStats {
     /// All of them, those that are counted below too.
     pub all: u64,
-    /// Those that nothing replaced and that have no end.
+    /// Facts that nothing replaced and that have no end.
     pub latest: u64,
-    /// Those that another one replaced.
+    /// Facts that another one replaced.
     pub superseded: u64,
-    /// Those that ended without another in their place.
+    /// Facts that ended without another in their place.
     pub ended: u64,
-    /// Those whose record can't be read; see [`Store::verify`].
+    /// Facts whose record can't be read; see [`Store::verify`].
     pub damaged: u64,
 }
 

@@ -168,7 +168,7 @@ impl Store {
         })
     }
 
-    /// What the model saw in a turn, as it was stored with the reply; `None` where nothing was, and
+    /// Returns the trace of a turn, as it was stored with the reply; `None` where nothing was, and
     /// after an erasure, which removes all.
     ///
     /// # Errors

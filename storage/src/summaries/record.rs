@@ -29,7 +29,7 @@ pub(crate) struct SummaryRecord {
     pub(crate) clock_confidence: u8,
 }
 
-/// What a session's summaries come to.
+/// The sum of a session's summaries.
 #[derive(Archive, Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct HeadRecord {
     pub(crate) session: u64,

@@ -5,7 +5,7 @@ use garret_core::time::Confidence;
 
 use crate::ground::summary_id::SummaryId;
 
-/// How a summary was made.
+/// The way in which a summary was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SummaryMethod {
@@ -62,7 +62,7 @@ pub struct NewSummary<'a> {
     pub tokens: u32,
     /// The length of what it sums up, likewise: more than its own.
     pub source_tokens: u32,
-    /// How it was made.
+    /// The way in which it was made.
     pub method: SummaryMethod,
     /// The model that made it, or counted it.
     pub model_fingerprint: &'a [u8; 32],
@@ -90,13 +90,13 @@ pub struct Summary {
     pub tokens: u32,
     /// The length of what it sums up, likewise.
     pub source_tokens: u32,
-    /// How it was made.
+    /// The way in which it was made.
     pub method: SummaryMethod,
     /// The model that made it, or counted it.
     pub model_fingerprint: [u8; 32],
     /// Wall clock when it was stored, in milliseconds since 1970.
     pub made_ms: i64,
-    /// How far that clock could be trusted.
+    /// The trust that this clock deserved.
     pub clock: Confidence,
     /// Wall clock of the earliest turn that it covers, likewise; 0 where no clock could be trusted.
     pub earliest_ms: i64,
@@ -104,15 +104,15 @@ pub struct Summary {
     pub latest_ms: i64,
 }
 
-/// What the engine keeps of a session beside what was said, in bytes of its own.
+/// States that the engine keeps of a session beside what was said, in bytes of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum StateKind {
     /// The part of the prompt that stays the same between compactions.
     Context,
-    /// What was inferred for the next turn.
+    /// The inference that waits for the next turn.
     Carry,
-    /// What decides which companions run, and how far they came: numbers alone, no word of what was
+    /// The numbers that decide which companions run, and how far they came: no word of what was
     /// said. A forget leaves it.
     Gate,
     /// Idle work that was begun.

@@ -130,7 +130,7 @@ pub(crate) struct Writer<'w, 't> {
     said: Said<'w, 't>,
 }
 
-/// What a summary is made of.
+/// The extent of a summary.
 struct Extent {
     first: u64,
     last: u64,

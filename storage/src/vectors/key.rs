@@ -5,7 +5,7 @@
 /// Sessions are named by their number, which stays when a session is renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UnitKey {
-    /// What was said in a turn, by the user or whoever spoke there.
+    /// The words of a turn, of the user or whoever spoke there.
     Words {
         /// Number of the session.
         session: u64,
@@ -35,7 +35,7 @@ impl UnitKey {
         }
     }
 
-    /// As it is stored: a kind that is never 0, and two numbers.
+    /// Returns the stored form: a kind that is never 0, and two numbers.
     pub(crate) fn parts(self) -> (u8, u64, u64) {
         match self {
             Self::Words { session, turn } => (1, session, turn),

@@ -116,7 +116,7 @@ pub struct Spec {
     pub rotation: Option<Rotation>,
 }
 
-/// What the files hold.
+/// Contents of the files.
 pub(crate) enum Content {
     /// Nothing, or nothing yet.
     Absent,
@@ -217,7 +217,7 @@ impl VectorStore {
         self.slot(key).is_some()
     }
 
-    /// Those of `keys` that have none, in their order.
+    /// Returns those of `keys` that have none, in their order.
     pub fn missing(
         &self,
         keys: impl IntoIterator<Item = UnitKey>,

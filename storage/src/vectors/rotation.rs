@@ -28,7 +28,7 @@ use crate::vectors::layout::{MAX_DIMS, mix, seal, sealed, u32_at};
 pub struct Rotation {
     dims: usize,
     coarse: usize,
-    /// What a number is multiplied with to become an int8.
+    /// The factor by which a number becomes an int8.
     scale: f32,
     /// Empty where the first dimensions are taken as they are; else `coarse` numbers for each
     /// dimension of the whole vector, so that a vector is turned without adding across a register.
@@ -83,7 +83,7 @@ impl Rotation {
         !self.columns.is_empty()
     }
 
-    /// As it is stored and shipped: `FORMAT.md`, "Rotation".
+    /// Returns the bytes that are stored and shipped: `FORMAT.md`, "Rotation".
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         for number in [VERSION, self.dims as u32, self.coarse as u32, self.scale.to_bits()] {

@@ -62,7 +62,7 @@ pub struct Hit {
     pub cosine: f32,
 }
 
-/// How close every unit is to a query.
+/// The closeness of every unit to a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores {
     /// The closest units with their exact cosines, best first.
@@ -72,7 +72,7 @@ pub struct Scores {
     /// Their standard deviation.
     pub deviation: f32,
     cosines: Vec<f32>,
-    /// Those whose cosines are exact; `None` when all are.
+    /// Units whose cosines are exact; `None` when all are.
     exact: Option<Marks>,
 }
 
@@ -85,7 +85,7 @@ impl Scores {
     }
 }
 
-/// Which slots are in a set, a bit for each.
+/// A set of slots, a bit for each.
 #[derive(Clone, Debug, PartialEq)]
 struct Marks(Vec<u64>);
 
@@ -400,7 +400,7 @@ impl<'a> Exact<'a> {
     }
 }
 
-/// What coarse vectors were off by.
+/// Errors of coarse vectors.
 #[derive(Debug, Default)]
 struct Errors {
     count: f64,

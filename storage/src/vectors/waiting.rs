@@ -33,7 +33,7 @@ pub(crate) struct Waiting {
 
 #[derive(Debug)]
 pub(crate) struct State {
-    /// Those before `from` that may lack one.
+    /// Units before `from` that may lack one.
     pub(crate) units: BTreeSet<UnitKey>,
     /// Units from here on weren't looked at; `None` where all were.
     pub(crate) from: Option<UnitKey>,
@@ -125,7 +125,7 @@ pub(crate) struct Look<'a> {
     pub(crate) vectors: &'a VectorStore,
     pub(crate) limit: usize,
     pub(crate) found: Vec<(UnitKey, String)>,
-    /// What wasn't looked at for lack of room.
+    /// Units that weren't looked at for lack of room.
     pub(crate) rest: BTreeSet<UnitKey>,
 }
 

@@ -114,7 +114,7 @@ pub(crate) fn turns(transaction: &ReadTransaction, report: &mut Report) -> Resul
     Ok(())
 }
 
-/// Who said imported turns, and what imports called them.
+/// Checks the speakers of imported turns, and the names that imports gave them.
 pub(crate) fn imported(transaction: &ReadTransaction, report: &mut Report) -> Result<(), Fault> {
     let turns = transaction.open_table(TURNS)?;
     for entry in transaction.open_table(SPEAKERS)?.iter()? {

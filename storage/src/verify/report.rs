@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// What [`Store::verify`](crate::Store::verify) found.
+/// The report of [`Store::verify`](crate::Store::verify).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
-    /// What is wrong, in the order in which it was found; the first [`Report::MOST`].
+    /// Faults, in the order in which they were found; the first [`Report::MOST`].
     pub problems: Vec<Problem>,
     /// Problems beyond those.
     pub unlisted: u64,
-    /// What was looked at.
+    /// Counts of what was looked at.
     pub checked: Checked,
 }
 
@@ -18,15 +18,15 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// What is wrong, such as `turn record (missing)`.
+    /// The fault, such as `turn record (missing)`.
     pub what: String,
     /// With what, such as `turn 3 of session number 1`.
     pub key: String,
-    /// What to do about it.
+    /// The remedy.
     pub advice: &'static str,
 }
 
-/// How much was looked at, of each kind.
+/// The number of things that were looked at, of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Checked {
@@ -78,14 +78,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What can be done.
+/// A remedy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advice {
     /// Something that was stored is gone or wrong.
     Restore,
     /// A session as a whole.
     Session,
-    /// What is made from the records when the store is opened.
+    /// Things that are made from the records when the store is opened.
     Reopen,
     /// A vector, which can be made again.
     Vectors,

@@ -20,7 +20,7 @@ use crate::verify::report::{Advice, Report};
 
 type Forgotten = Option<ReadOnlyTable<&'static TurnKey, &'static [u8; 8]>>;
 
-/// What is needed of a summary's record to check it against the others.
+/// The parts of a summary's record that are needed to check it against the others.
 struct Node {
     first: u64,
     last: u64,

@@ -31,7 +31,7 @@ pub(crate) struct Snapshot<'a> {
     pub(crate) last: Position,
 }
 
-/// What was copied.
+/// Counts of what was copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Copied {
     /// Rows of all tables.
@@ -44,7 +44,7 @@ pub(crate) struct Copied {
 pub(crate) enum Uncopied {
     /// Something is there already.
     NotEmpty,
-    /// What the new medium refused.
+    /// The error of the new medium.
     To(MediumError),
     /// The records can't be read.
     From(Fault),
@@ -223,7 +223,7 @@ impl Fresh {
     }
 }
 
-/// What redb owns: a handle to the medium.
+/// A handle to the medium, which redb owns.
 struct Adapter(Arc<Fresh>);
 
 impl fmt::Debug for Adapter {

@@ -14,7 +14,7 @@ use crate::files::part::{Media, Part};
 use crate::ground::codec::{SEAL, seal};
 use crate::ground::table::VERSION;
 
-/// What is in the file beside the records.
+/// Contents of the file beside the records.
 pub(crate) enum Next {
     /// It has to be looked at.
     Unknown,
@@ -159,7 +159,7 @@ const FIRST_VERSION: u32 = 2;
 const TRAILER: usize = 16 + 4 + 8 + 32 + SEAL;
 const TRAILER_U64: u64 = 68;
 const _: () = assert!(TRAILER == 68);
-/// What is copied or digested at a time.
+/// Bytes that are copied or digested at a time.
 const BLOCK: usize = 1 << 20;
 
 /// The first bytes of a medium, to be read.
