@@ -31,7 +31,7 @@ fn devices_are_known_after_any_number_of_commands() {
     assert!(outcome.receipt.history_from > Some(10), "{:?}", outcome.receipt);
     let prompts = model.prompts();
     for prompt in &prompts {
-        assert!(texts(prompt)[0].starts_with(&*devices.trim_end()), "{:?}", texts(prompt)[0]);
+        assert!(texts(prompt)[0].starts_with(devices.trim_end()), "{:?}", texts(prompt)[0]);
     }
     let last = texts(prompts.last().unwrap()).pop().unwrap();
     assert!(last.contains("the heron lamp is light.room_3"), "{last}");

@@ -2,7 +2,7 @@
 //! is made, the way in which it is shown, and a line of help. The fields of [`Config`], [`KEYS`],
 //! and what reads and shows them come from it, so that none can know a key that others don't.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use garret_core::gate::Mode;
 use garret_core::model::{KvType, Sampling};
@@ -181,7 +181,7 @@ impl Config {
 mod show {
     //! Values as `garret config show` writes them, so that a file may have them.
 
-    use super::{AUTO, PathBuf};
+    use super::{AUTO, Path, PathBuf};
 
     pub(super) fn plain(value: &impl ToString) -> String {
         value.to_string()
@@ -191,16 +191,16 @@ mod show {
         value.as_ref().map_or_else(|| AUTO.into(), ToString::to_string)
     }
 
-    pub(super) fn path(value: &PathBuf) -> String {
+    pub(super) fn path(value: &Path) -> String {
         value.display().to_string()
     }
 
     pub(super) fn path_or_auto(value: &Option<PathBuf>) -> String {
-        value.as_ref().map_or_else(|| AUTO.into(), path)
+        value.as_deref().map_or_else(|| AUTO.into(), path)
     }
 
     pub(super) fn path_or_off(value: &Option<PathBuf>) -> String {
-        value.as_ref().map_or_else(|| "off".into(), path)
+        value.as_deref().map_or_else(|| "off".into(), path)
     }
 }
 
