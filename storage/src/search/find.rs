@@ -50,7 +50,7 @@ pub struct Search<'a> {
     /// counted from.
     pub now: Option<i64>,
     /// The vector that the store's embedder makes of the query, without the names of those who
-    /// speak ([`Store::without_names`]).
+    /// speak ([`Store::without_names`](crate::Store::without_names)).
     pub vector: Option<&'a [f32]>,
     /// What isn't found and has no say in what is usual: the turn that asks, where that is stored
     /// already.
