@@ -37,7 +37,7 @@ pub(super) fn run(
     };
     let turns = new_file::write(file, |out| {
         export(store, &session, &options, out).map_err(|error| match error {
-            ExportError::Write(error) => format!("the export can't be written: {error}").into(),
+            ExportError::Write(error) => format!("it can't be written: {error}").into(),
             other => other.into(),
         })
     })?;

@@ -52,7 +52,7 @@ fn into<T>(
 ) -> Result<T, Box<dyn Error>> {
     let mut out = BufWriter::new(file);
     let done = write(&mut out)?;
-    out.flush()?;
+    out.flush().map_err(|error| format!("it can't be written: {error}"))?;
     Ok(done)
 }
 
